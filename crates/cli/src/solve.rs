@@ -13,7 +13,7 @@ use purlin::forms::mesh::{Mesh, MeshCounts};
 use purlin::forms::numbering::Numbering;
 use purlin::forms::vtu::{Vtu, VtuEncoding};
 use purlin::kernels::BoundaryValueProblem;
-use purlin::runtime::{Device, Traffic, open};
+use purlin::runtime::{Device, Traffic, open, with_stages};
 use purlin::solve::{BoundaryValueSetup, BoundaryValueSetupError, BoundaryValueSystem, Exchange};
 use purlin::solve::{
     LinearOptions, LinearReason, NewtonOptions, NewtonReason, NewtonReport, NewtonStep, SolveError,
@@ -77,7 +77,7 @@ pub fn run(args: &SolveArgs) -> Result<(), Failure> {
     }
     let problem: BoundaryValueProblem = args.problem.parse().map_err(|e| Failure::Usage(format!("{e}")))?;
     let options = options(args, problem)?;
-    let progress = Progress::new();
+    let progress = Progress::of_long_stages();
     let devices: Vec<Box<dyn Device>> = match &args.devices[..] {
         [] => vec![open_device(args.device.as_deref())?],
         names => names.iter().map(|name| open(name)).collect::<Result<_, _>>()?,
@@ -87,24 +87,22 @@ pub fn run(args: &SolveArgs) -> Result<(), Failure> {
     progress.stage("reading the mesh");
     let mesh = mesh(args, problem, &devices)?;
     progress.stage("setting up");
-    let mut system = BoundaryValueSystem::on(
-        &devices,
-        exchange,
-        &BoundaryValueSetup {
-            problem,
-            mesh: &mesh,
-            degree: args.degree,
-            assembly: args.assembly,
-            options,
-            mappings: &known::of_any_mesh()?,
-        },
-    )?;
+    let setup = BoundaryValueSetup {
+        problem,
+        mesh: &mesh,
+        degree: args.degree,
+        assembly: args.assembly,
+        options,
+        mappings: &known::of_any_mesh()?,
+    };
+    let mut system =
+        with_stages(progress.teller("setting up: "), || BoundaryValueSystem::on(&devices, exchange, &setup))?;
     let before = system.copied();
     progress.stage("solving");
     let mut tell = |iteration: usize, step: &NewtonStep| {
         progress.stage(format!("iteration {iteration}: update {:.1e}", step.update));
     };
-    let report = system.solve(&mut tell)?;
+    let report = with_stages(progress.teller(""), || system.solve(&mut tell))?;
     let traffic = system.copied().since(before);
     drop(progress);
     out(&described((problem, exchange), args, &mesh, &devices, &system))?;

@@ -3,16 +3,16 @@
 use crate::array::Array;
 use crate::tabulated::{IntegralType, TabulatedError};
 use purlin_fem::element::{CellShape, orientation_of};
-use purlin_fem::mesh::{CellTags, FacetSide, Mesh, facet_key};
+use purlin_fem::mesh::{CellTags, CellsOfVertices, FacetSide, Mesh, Occurrence};
 use purlin_interp::Value;
-use rayon::prelude::*;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Cells by their vertices, with their geometry and tags.
 pub(crate) struct Grid<'m> {
     cell: CellShape,
     /// Vertices of the cells, a row a cell.
-    vertices: Vec<u32>,
+    vertices: Cow<'m, [u32]>,
     geometry: Geometry<'m>,
 }
 
@@ -93,13 +93,13 @@ impl<'m> Grid<'m> {
             false => corners.flat_map(|c| block(&c)).collect(),
         };
         let number = |v: &Vec<usize>| v.iter().rev().fold(0, |n, k| n * (divisions + 1) + k) as u32;
-        let vertices = cells.iter().map(number).collect();
-        Self { cell, vertices, geometry: Geometry::Lattice { divisions, gdim } }
+        let vertices: Vec<u32> = cells.iter().map(number).collect();
+        Self { cell, vertices: vertices.into(), geometry: Geometry::Lattice { divisions, gdim } }
     }
 
     /// The cells of a mesh.
     pub(crate) fn mesh(mesh: &'m Mesh) -> Self {
-        Self { cell: mesh.shape(), vertices: mesh.cells().to_vec(), geometry: Geometry::Mesh(mesh) }
+        Self { cell: mesh.shape(), vertices: mesh.cells().into(), geometry: Geometry::Mesh(mesh) }
     }
 
     pub(crate) fn n_cells(&self) -> usize {
@@ -184,15 +184,16 @@ impl<'m> Grid<'m> {
             IntegralType::InteriorFacet => (2, "interior facets"),
             IntegralType::ExteriorFacet | IntegralType::Cell => (1, "boundary facets"),
         };
-        let of_cell = |c: usize| {
-            let (vertices, facets) = (self.vertices(c), self.cell.facets().iter().enumerate());
-            facets.map(move |(f, facet)| (facet_key(facet.iter().map(|v| vertices[*v])), (c, f)))
+        let n_vertices = match self.geometry {
+            Geometry::Mesh(mesh) => mesh.n_vertices(),
+            Geometry::Lattice { .. } => self.vertices.iter().max().map_or(0, |last| *last as usize + 1),
         };
-        let mut facets: Vec<_> = (0..self.n_cells()).into_par_iter().flat_map_iter(of_cell).collect();
-        facets.par_sort_unstable();
-        let of_facet = facets.par_chunk_by(|a, b| a.0 == b.0).filter(|cells| cells.len() == sides);
-        let mut found: Vec<Vec<(usize, usize)>> =
-            of_facet.map(|cells| cells.iter().map(|(_, side)| *side).collect()).collect();
+        let around = CellsOfVertices::new(self.cell, &self.vertices, n_vertices);
+        let of_facet = |cells: &[Occurrence]| {
+            let side = |at: &Occurrence| (at.cell as usize, usize::from(at.number));
+            (cells.len() == sides).then(|| cells.iter().map(side).collect())
+        };
+        let mut found: Vec<Vec<(usize, usize)>> = around.entities(self.cell.facets(), of_facet);
         let Geometry::Mesh(mesh) = self.geometry else { return Ok(found) };
         if subdomains.is_empty() {
             return Ok(found);

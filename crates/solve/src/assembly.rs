@@ -1,7 +1,7 @@
 //! How the matrix of a form is assembled on a device.
 
 use crate::texts::{compiled, text};
-use crate::{Arrays, Call, DeviceForm, FormPrograms, SolveError};
+use crate::{Arrays, Call, DeviceForm, FormPrograms, Patterns, SolveError};
 use purlin_fem::mesh::Mesh;
 use purlin_fem::sparse::CsrPattern;
 use purlin_forms::form::Inputs;
@@ -168,15 +168,16 @@ impl MatrixAssembly {
     ///
     /// # Errors
     /// As [`DeviceForm::new`]; [`SolveError::Assembly`] of a form that has no matrix.
-    pub fn new(
+    pub fn new<'m, 'p>(
         device: &dyn Device,
         programs: &FormPrograms,
-        mesh: &Mesh,
+        mesh: &'m Mesh,
         inputs: &Inputs,
-        patterns: &[CsrPattern],
+        patterns: impl Into<Patterns<'p>>,
         given: &[&str],
-        arrays: &mut Arrays,
+        arrays: &mut Arrays<'m>,
     ) -> Result<Self, SolveError> {
+        let patterns = patterns.into();
         let first = programs.form().kernels().first();
         let is_matrix = programs.form().tabulated().rank == 2;
         let strategy = first.filter(|_| is_matrix).and_then(|kernel| AssemblyStrategy::of(kernel.matrix));
@@ -191,7 +192,7 @@ impl MatrixAssembly {
             })
         };
         let stored = match strategy {
-            AssemblyStrategy::Partial => patterns.iter().map(store).collect::<Result<_, _>>()?,
+            AssemblyStrategy::Partial => patterns.rows.iter().map(store).collect::<Result<_, _>>()?,
             AssemblyStrategy::Full
             | AssemblyStrategy::LookupTable
             | AssemblyStrategy::SymmetricHalf
@@ -202,7 +203,7 @@ impl MatrixAssembly {
         Ok(Self {
             form: DeviceForm::new(device, programs, mesh, inputs, patterns, given, arrays)?,
             overwrites: strategy == AssemblyStrategy::OwnedRows,
-            n_entries: patterns.first().map_or(0, CsrPattern::n_entries),
+            n_entries: patterns.rows.first().map_or(0, CsrPattern::n_entries),
             clear: compiled(device, text!("clear"))?,
             add: compiled(device, text!("add_terms"))?,
             stored,

@@ -1,6 +1,6 @@
 //! Degrees of freedom on parts of the boundary.
 
-use purlin_fem::mesh::Mesh;
+use purlin_fem::mesh::{FacetSide, Mesh};
 use purlin_fem::numbering::Numbering;
 
 /// A side of the box that holds a mesh: along an axis, where the coordinate is least or greatest.
@@ -43,10 +43,15 @@ impl Side {
     }
 }
 
-/// The degrees of freedom of the facets of the boundary all of whose vertices are `wanted`, in
-/// ascending order: those in the facets, on their edges, and at their vertices.
+/// The degrees of freedom of those `sides`, as a rule of the [boundary](Mesh::boundary), all of whose
+/// vertices are `wanted`, in ascending order: those in the facets, on their edges, and at their vertices.
 #[must_use]
-pub fn facet_dofs(mesh: &Mesh, numbering: &Numbering, wanted: &dyn Fn(&[f64]) -> bool) -> Vec<i32> {
+pub fn facet_dofs(
+    mesh: &Mesh,
+    numbering: &Numbering,
+    sides: &[FacetSide],
+    wanted: &dyn Fn(&[f64]) -> bool,
+) -> Vec<i32> {
     let shape = mesh.shape();
     let element = numbering.element();
     let closures: Vec<Vec<usize>> = shape
@@ -65,7 +70,7 @@ pub fn facet_dofs(mesh: &Mesh, numbering: &Numbering, wanted: &dyn Fn(&[f64]) ->
         })
         .collect();
     let mut found = Vec::new();
-    for side in mesh.boundary() {
+    for side in sides {
         let (cell, number) = (side.cell as usize, usize::from(side.facet));
         let vertices = mesh.cell(cell);
         if shape.facets()[number].iter().all(|v| wanted(mesh.vertex(vertices[*v]))) {

@@ -5,6 +5,7 @@ use crate::texts::{compiled, text};
 use crate::{Call, SolveError};
 use purlin_fem::sparse::{CsrPattern, EntryOrder};
 use purlin_runtime::{Buffer, Device, Executable, buffer_of};
+use rayon::prelude::*;
 
 /// Unknowns and the values that they must have.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,7 +39,11 @@ impl PrescribedValues {
     }
 }
 
+/// Rows that a thread looks through at a time.
+const ROWS: usize = 4096;
+
 /// Which entries of a matrix prescribed unknowns change.
+#[derive(Default)]
 struct Changes {
     /// Rows that are solved for and have entries in columns of prescribed unknowns.
     rows: Vec<i32>,
@@ -98,33 +103,42 @@ impl Changes {
 
     fn of_rows(pattern: &CsrPattern, places: &[Option<i32>]) -> Result<Self, SolveError> {
         let diagonal = diagonal_of(&pattern.row_starts, &pattern.columns)?;
-        let mut all = Self {
-            rows: Vec::new(),
-            starts: vec![0],
-            lifted: Vec::new(),
-            which: Vec::new(),
-            zeroes: Vec::new(),
-            ones: Vec::new(),
-        };
-        for (row, bounds) in pattern.row_starts.windows(2).enumerate() {
-            let own = bounds[0]..bounds[1];
-            if places.get(row).copied().flatten().is_some() {
-                all.zeroes.extend(own.filter(|k| *k != diagonal[row]));
-                all.ones.push(diagonal[row]);
-                continue;
+        let of_row = |row: usize, part: &mut Self| {
+            let own = pattern.row_starts[row]..pattern.row_starts[row + 1];
+            if places[row].is_some() {
+                part.zeroes.extend(own.filter(|k| *k != diagonal[row]));
+                part.ones.push(diagonal[row]);
+                return;
             }
-            let before = all.lifted.len();
+            let before = part.lifted.len();
             for k in own {
                 let column = pattern.columns[k as usize] as usize;
                 if let Some(place) = places.get(column).copied().flatten() {
-                    all.lifted.push(k);
-                    all.which.push(place);
+                    part.lifted.push(k);
+                    part.which.push(place);
                 }
             }
-            if all.lifted.len() > before {
-                all.rows.push(row as i32);
-                all.starts.push(all.lifted.len() as i32);
+            if part.lifted.len() > before {
+                part.rows.push(row as i32);
+                part.starts.push(part.lifted.len() as i32);
             }
+        };
+        let of_part = |part: usize| {
+            let mut found = Self::default();
+            let rows = part * ROWS..places.len().min((part + 1) * ROWS);
+            rows.for_each(|row| of_row(row, &mut found));
+            found
+        };
+        let parts: Vec<Self> = (0..places.len().div_ceil(ROWS)).into_par_iter().map(of_part).collect();
+        let mut all = Self { starts: vec![0], ..Self::default() };
+        for part in parts {
+            let before = all.lifted.len() as i32;
+            all.starts.extend(part.starts.iter().map(|end| before + end));
+            all.rows.extend(part.rows);
+            all.lifted.extend(part.lifted);
+            all.which.extend(part.which);
+            all.zeroes.extend(part.zeroes);
+            all.ones.extend(part.ones);
         }
         all.zeroes.extend(&all.lifted);
         Ok(all)

@@ -2,7 +2,7 @@
 
 use crate::sparse::diagonal_of;
 use crate::texts::{compiled, compiled_product, text};
-use crate::{Call, Dot, Operator, Queue, SolveError};
+use crate::{Call, Dot, FoundPattern, Operator, Queue, SolveError};
 use purlin_fem::sparse::{CsrPattern, EntryOrder};
 use purlin_runtime::{Backend, Buffer, Device, Executable, buffer_of};
 use std::sync::Arc;
@@ -56,20 +56,41 @@ impl CsrOperator {
     /// # Errors
     /// As [`CsrOperator::new`].
     pub fn of_rows(device: &dyn Device, row_starts: &[i32], columns: &[i32]) -> Result<Self, SolveError> {
-        let diagonal = diagonal_of(row_starts, columns)?;
+        let lists = [buffer_of(device, row_starts)?, buffer_of(device, columns)?].map(Arc::new);
+        Self::of_lists(device, [row_starts, columns], lists)
+    }
+
+    /// A matrix of a pattern that the device has found; its values are poison.
+    ///
+    /// # Errors
+    /// As [`CsrOperator::new`].
+    pub fn of_found(device: &dyn Device, found: &FoundPattern) -> Result<Self, SolveError> {
+        let pattern = found.rows();
+        match found.on_device() {
+            Some(lists) => Self::of_lists(device, [&pattern.row_starts, &pattern.columns], lists),
+            None => Self::new(device, pattern),
+        }
+    }
+
+    fn of_lists(
+        device: &dyn Device,
+        [starts, at]: [&[i32]; 2],
+        [row_starts, columns]: [Arc<Buffer>; 2],
+    ) -> Result<Self, SolveError> {
+        let diagonal = diagonal_of(starts, at)?;
         Ok(Self {
             n: diagonal.len(),
-            n_entries: columns.len(),
+            n_entries: at.len(),
             product: compiled_product(device)?,
             product_with_dot: match device.info().backend {
                 Backend::Cuda => Some(compiled(device, text!("product_with_dot"))?),
                 Backend::C | Backend::OpenCl => None,
             },
             invert: compiled(device, text!("inverse_diagonal"))?,
-            row_starts: Arc::new(buffer_of(device, row_starts)?),
-            columns: Arc::new(buffer_of(device, columns)?),
+            row_starts,
+            columns,
             diagonal: buffer_of(device, &diagonal)?,
-            values: device.allocate(8 * columns.len() as u64)?,
+            values: device.allocate(8 * at.len() as u64)?,
             half: None,
         })
     }

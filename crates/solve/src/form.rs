@@ -1,16 +1,17 @@
 //! The kernels of a form with their arrays on a device.
 
+use crate::arrays::{Arrays, missing};
+use crate::found::{Found, Patterns};
 use crate::texts::{compiled as compiled_text, text};
 use crate::{Call, SolveError};
 use purlin_codegen::{ArgKind, Options, generate};
 use purlin_fem::mesh::Mesh;
-use purlin_fem::sparse::{CsrPattern, EntryTerms, map_colours};
+use purlin_fem::sparse::{EntryTerms, map_colours};
 use purlin_forms::form::{FormError, Inputs};
-use purlin_forms::lowering::{LoweredKernel, MatrixResult, MeshForm, VectorResult};
-use purlin_interp::{Memory, Value, with_elements};
+use purlin_forms::lowering::{Bound, LoweredKernel, MatrixResult, MeshForm, VectorResult};
+use purlin_interp::{Memory, Value};
 use purlin_runtime::{Arg, Buffer, Device, Executable, buffer_of};
 use purlin_strategies::Mapping;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A form with a program for each of its kernels.
@@ -84,25 +85,6 @@ fn compiled(
     Ok(Some(device.compile(&program)?))
 }
 
-/// Arrays on a device by name; forms that share a mesh share them.
-#[derive(Default)]
-pub struct Arrays {
-    known: BTreeMap<String, Vec<(Value, Arc<Buffer>)>>,
-}
-
-impl Arrays {
-    /// The array of a name and value, which is uploaded the first time.
-    fn get(&mut self, device: &dyn Device, name: &str, value: &Value) -> Result<Arc<Buffer>, SolveError> {
-        let known = self.known.entry(name.to_owned()).or_default();
-        if let Some((_, buffer)) = known.iter().find(|(other, _)| other == value) {
-            return Ok(Arc::clone(buffer));
-        }
-        let buffer = Arc::new(with_elements!(value, values => buffer_of(device, values)?));
-        known.push((value.clone(), Arc::clone(&buffer)));
-        Ok(buffer)
-    }
-}
-
 /// What an argument of a kernel gets.
 enum Slot {
     Param(i64),
@@ -131,30 +113,37 @@ struct Vectors {
     places: Buffer,
 }
 
-/// What the arguments of a program get.
+impl Vectors {
+    fn new(device: &dyn Device, terms: &EntryTerms) -> Result<Self, SolveError> {
+        Ok(Self {
+            sum: compiled_text(device, text!("add_terms"))?,
+            n: terms.starts.len().saturating_sub(1),
+            n_terms: terms.places.len(),
+            stored: device.allocate(8 * terms.places.len() as u64)?,
+            starts: buffer_of(device, &terms.starts)?,
+            places: buffer_of(device, &terms.places)?,
+        })
+    }
+}
+
+/// What the arguments of a program get: the result and the arrays that calls give by their places, all
+/// others as `of` says.
 fn slots(
-    device: &dyn Device,
     executable: &Executable,
-    memory: &Memory,
-    output: &str,
-    given: &[&str],
-    arrays: &mut Arrays,
+    (output, given): (&str, &[&str]),
+    of: &mut dyn FnMut(&str, &ArgKind) -> Result<Slot, SolveError>,
 ) -> Result<Vec<(String, Slot)>, SolveError> {
     let mut slots = Vec::new();
     for spec in &executable.plan().args {
         let name = spec.name.as_str();
         let slot = match &spec.kind {
             ArgKind::Table(_) | ArgKind::Scratch { .. } => continue,
-            ArgKind::Param => Slot::Param(memory.get_param(name).ok_or_else(|| missing(name))?),
-            ArgKind::Scalar => Slot::F64(number(memory, name)?),
             ArgKind::Buffer { .. } if name == output => Slot::Output,
             ArgKind::Buffer { .. } => match given.iter().position(|other| *other == name) {
                 Some(place) => Slot::Given(place),
-                None => {
-                    let value = memory.get(name).ok_or_else(|| missing(name))?;
-                    Slot::Array(arrays.get(device, name, value)?)
-                }
+                None => of(name, &spec.kind)?,
             },
+            ArgKind::Param | ArgKind::Scalar => of(name, &spec.kind)?,
         };
         slots.push((name.to_owned(), slot));
     }
@@ -176,49 +165,77 @@ impl DeviceForm {
     ///
     /// # Errors
     /// As [`MeshForm::bind_to`]; no memory.
-    pub fn new(
+    pub fn new<'m, 'p>(
         device: &dyn Device,
         programs: &FormPrograms,
-        mesh: &Mesh,
+        mesh: &'m Mesh,
         inputs: &Inputs,
-        patterns: &[CsrPattern],
+        patterns: impl Into<Patterns<'p>>,
         given: &[&str],
-        arrays: &mut Arrays,
+        arrays: &mut Arrays<'m>,
     ) -> Result<Self, SolveError> {
+        let patterns = patterns.into();
         let mut this = Self::default();
         let is_vector = programs.form.tabulated().rank == 1;
         let components = programs.form.tabulated().outputs.first().and_then(|o| o.spaces.first());
         let components = components.map_or(1, |space| programs.form.tabulated().spaces[*space].block);
+        let on = arrays.numbered(mesh);
         for (place, (_, executable)) in programs.programs.iter().enumerate() {
-            let memory = programs.form.bind_to(place, mesh, inputs, patterns)?;
+            let bound = programs.form.bound(place, &on, inputs, patterns.rows)?;
+            // a wrong one is refused before the first call
+            given
+                .iter()
+                .filter(|name| bound.role(name).is_some())
+                .try_for_each(|name| bound.argument(name).map(|_| ()))?;
             let output = programs.form.output(place);
             let lowered = &programs.form.kernels()[place];
             let refused = |e: purlin_fem::sparse::PatternError| FormError::Discretisation(e.to_string());
             let vector = is_vector.then_some(lowered.vector);
-            let colours = match (patterns.get(place), vector) {
+            let colours = match (patterns.rows.get(place), vector) {
                 (Some(pattern), _) if lowered.matrix == MatrixResult::Coloured => {
                     Some(pattern.colours().map_err(refused)?)
                 }
                 (_, Some(VectorResult::Coloured)) => {
-                    let (map, n) = programs.form.result_map(mesh)?;
-                    let columns = map.len().checked_div(mesh.n_cells()).unwrap_or(0);
-                    Some(map_colours(&map, columns, n).map_err(refused)?)
+                    let map = programs.form.result_numbering(&on)?;
+                    Some(map_colours(map.dofs(), map.dofs_per_cell(), map.n_dofs()).map_err(refused)?)
                 }
                 _ => None,
             };
-            let mut load = |memory: &Memory, terms: Option<&EntryTerms>| {
-                this.add_kernel(device, executable, memory, (output, given), terms, arrays)
-            };
-            match (colours, vector) {
-                (Some(colours), _) => {
-                    colours.iter().try_for_each(|c| load(&lowered.on_entities(&memory, c), None))?;
+            if let Some(colours) = colours {
+                let memory = bound.memory()?;
+                for colour in &colours {
+                    let of_colour = lowered.on_entities(&memory, colour);
+                    this.add_kernel(device, executable, &of_colour, (output, given), None, arrays)?;
                 }
-                (None, Some(VectorResult::Entities)) => {
-                    let (map, n) = programs.form.result_map(mesh)?;
-                    load(&memory, Some(&EntryTerms::of_map(&map, n, components)))?;
-                }
-                (None, Some(VectorResult::Assembled | VectorResult::Coloured) | None) => load(&memory, None)?,
+                continue;
             }
+            let vectors = match vector {
+                Some(VectorResult::Entities) => {
+                    let map = programs.form.result_numbering(&on)?;
+                    let terms = EntryTerms::of_map(map.dofs(), map.n_dofs(), components);
+                    Some(Vectors::new(device, &terms)?)
+                }
+                Some(VectorResult::Assembled | VectorResult::Coloured) | None => None,
+            };
+            let places = patterns.places(device, lowered.matrix)?;
+            let slots = slots(executable, (output, given), &mut |name, kind| {
+                match places.as_ref().and_then(|places| places.of(&bound, name)) {
+                    Some(Found::Count(count)) => return Ok(Slot::Param(count as i64)),
+                    Some(Found::Array(buffer)) => return Ok(Slot::Array(buffer)),
+                    None => {}
+                }
+                match kind {
+                    ArgKind::Param | ArgKind::Scalar => match bound.argument(name)? {
+                        Bound::Param(value) => Ok(Slot::Param(value)),
+                        Bound::Number(value) => Ok(Slot::F64(value)),
+                        Bound::Integers(_) | Bound::Reals(_) | Bound::Result(_) => Err(missing(name)),
+                    },
+                    ArgKind::Buffer { .. } | ArgKind::Table(_) | ArgKind::Scratch { .. } => {
+                        Ok(Slot::Array(arrays.of(device, mesh, &bound, name)?))
+                    }
+                }
+            })?;
+            this.kernels.push(FormKernel { executable: executable.clone(), slots, vectors });
         }
         Ok(this)
     }
@@ -236,20 +253,18 @@ impl DeviceForm {
         memory: &Memory,
         (output, given): (&str, &[&str]),
         terms: Option<&EntryTerms>,
-        arrays: &mut Arrays,
+        arrays: &mut Arrays<'_>,
     ) -> Result<(), SolveError> {
-        let vectors = match terms {
-            None => None,
-            Some(terms) => Some(Vectors {
-                sum: compiled_text(device, text!("add_terms"))?,
-                n: terms.starts.len().saturating_sub(1),
-                n_terms: terms.places.len(),
-                stored: device.allocate(8 * terms.places.len() as u64)?,
-                starts: buffer_of(device, &terms.starts)?,
-                places: buffer_of(device, &terms.places)?,
-            }),
-        };
-        let slots = slots(device, executable, memory, output, given, arrays)?;
+        let vectors = terms.map(|terms| Vectors::new(device, terms)).transpose()?;
+        let slots = slots(executable, (output, given), &mut |name, kind| {
+            Ok(match kind {
+                ArgKind::Param => Slot::Param(memory.get_param(name).ok_or_else(|| missing(name))?),
+                ArgKind::Scalar => Slot::F64(number(memory, name)?),
+                ArgKind::Buffer { .. } | ArgKind::Table(_) | ArgKind::Scratch { .. } => {
+                    Slot::Array(arrays.get(device, name, memory.get(name).ok_or_else(|| missing(name))?)?)
+                }
+            })
+        })?;
         self.kernels.push(FormKernel { executable: executable.clone(), slots, vectors });
         Ok(())
     }
@@ -298,10 +313,6 @@ impl DeviceForm {
         });
         Some(Call::new(&kernel.executable, args.collect()))
     }
-}
-
-fn missing(name: &str) -> SolveError {
-    SolveError::Missing { name: name.into() }
 }
 
 fn number(memory: &Memory, name: &str) -> Result<f64, SolveError> {

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | kernels of a form with their arrays on a device | [`DeviceForm`] |
 //! | the matrix of a bilinear form | [`CsrOperator`], assembled by a [`MatrixAssembly`]; of blocks [`BlockCsrOperator`] |
-//! | its pattern, found on the device | [`DevicePattern`], by [`PatternKernels`] |
+//! | its pattern, found on the device | [`FoundPattern`], of one map [`DevicePattern`], by [`PatternKernels`] |
 //! | how it is assembled | [`AssemblyStrategy`] |
 //! | prescribed values | [`Constraints`] |
 //! | what solvers multiply by | [`Operator`]: a matrix, or a form applied ([`FormOperator`]), in a [`Queue`] |
@@ -26,6 +26,7 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod amg;
+mod arrays;
 mod assembly;
 mod bicgstab;
 mod block_csr;
@@ -42,6 +43,7 @@ mod diagonal;
 mod energy;
 mod error;
 mod form;
+mod found;
 mod gmres;
 mod history;
 mod iteration;
@@ -61,6 +63,7 @@ mod texts;
 mod vectors;
 
 pub use amg::{Amg, AmgPreconditioner, HierarchySize, HostMatrix, Unknowns};
+pub use arrays::Arrays;
 pub use assembly::{AssemblyStrategy, MatrixAssembly, UnknownAssembly};
 pub use bicgstab::BiCgStab;
 pub use block_csr::{BlockCsrOperator, BlocksOfRows};
@@ -79,7 +82,8 @@ pub use csr::CsrOperator;
 pub use diagonal::Diagonal;
 pub use energy::Energy;
 pub use error::SolveError;
-pub use form::{Arrays, DeviceForm, FormPrograms};
+pub use form::{DeviceForm, FormPrograms};
+pub use found::{FormPatterns, FoundPattern, Patterns};
 pub use gmres::{Gmres, GmresOptions, PreconditionerSide};
 pub use iteration::NewtonOptions;
 pub use launch::{Call, run};

@@ -10,7 +10,7 @@ use crate::{
     Smoothing, SolveError, Spectrum, SystemMatrix, Unknowns, run,
 };
 use purlin_fem::sparse::{CsrPattern, EntryOrder};
-use purlin_runtime::{Buffer, Device, buffer_of, download_values, upload_values};
+use purlin_runtime::{Buffer, Device, buffer_of, download_values, stage, upload_values};
 use std::time::Instant;
 
 /// Iterations that find the largest eigenvalue.
@@ -122,6 +122,7 @@ impl Multilevel {
         if self.needs == Renewal::Nothing {
             return Ok(());
         }
+        stage("making a hierarchy");
         let values = download_values(device, matrix.values())?;
         let moved = u.filter(|_| self.unknowns.are_displacements());
         let u: Vec<f64> = moved.map(|u| download_values(device, u)).transpose()?.unwrap_or_default();

@@ -5,6 +5,8 @@ use crate::{Call, SolveError, run};
 use purlin_fem::sparse::CsrPart;
 use purlin_forms::form::FormError;
 use purlin_runtime::{Buffer, Device, Executable, buffer_of, download_values};
+use rayon::prelude::*;
+use std::sync::Arc;
 
 /// Numbers that a work-item adds up in a scan.
 const BLOCK: usize = 256;
@@ -38,11 +40,11 @@ pub struct DevicePattern {
     /// Entries of the matrix.
     pub entries: usize,
     /// First entry of each row, and the end of the last: i32 `[rows + 1]`.
-    pub row_starts: Buffer,
+    pub row_starts: Arc<Buffer>,
     /// Column of each entry, ascending in a row: i32 `[entries]`.
-    pub columns: Buffer,
+    pub columns: Arc<Buffer>,
     /// Where each entry of an entity's matrix stands: i32 `[entities, height, width]`.
-    pub positions: Buffer,
+    pub positions: Arc<Buffer>,
     /// First term of each row, and the end of the last: i32 `[rows + 1]`.
     pub term_starts: Buffer,
     /// The entity of each term, by rows, those of one row ascending: i32 `[entities*height]`.
@@ -57,7 +59,7 @@ pub struct DevicePattern {
 type Pairs = [Buffer; 2];
 
 /// Iterations of a binary search among `n`.
-const fn steps(n: usize) -> usize {
+pub(crate) const fn steps(n: usize) -> usize {
     (usize::BITS - n.leading_zeros()) as usize
 }
 
@@ -79,19 +81,26 @@ fn checked(sizes: [usize; 2], part: &CsrPart<'_>) -> Result<usize, SolveError> {
     }
     for (map, size) in [part.rows, part.columns].into_iter().zip(sizes) {
         let is_in = |number: &&i32| usize::try_from(**number).is_ok_and(|number| number < size);
-        if let Some(number) = map.iter().find(|number| !is_in(number)) {
+        if let Some(number) = map.par_iter().find_first(|number| !is_in(number)) {
             return Err(refused(format!("a map with the number {number}: needed 0 to {}", size as i64 - 1)));
         }
     }
+    check_counts(sizes, entities, part.extents)?;
+    Ok(entities)
+}
+
+/// Whether 32 bits count all that there is.
+fn check_counts(sizes: [usize; 2], entities: usize, [height, width]: [usize; 2]) -> Result<(), SolveError> {
     // merges count to twice the items
-    let largest = [2 * part.rows.len(), entities.saturating_mul(height * width), sizes[0] + BLOCK];
+    let items = entities.saturating_mul(height);
+    let largest = [items.saturating_mul(2), items.saturating_mul(width), sizes[0] + BLOCK];
     if let Some(most) = largest.into_iter().find(|n| i32::try_from(*n).is_err()) {
         return Err(refused(format!(
             "{most} numbers of a pattern: needed at most {}, as 32 bits count",
             i32::MAX
         )));
     }
-    Ok(entities)
+    Ok(())
 }
 
 impl PatternKernels {
@@ -126,22 +135,36 @@ impl PatternKernels {
         part: &CsrPart<'_>,
     ) -> Result<DevicePattern, SolveError> {
         let n_entities = checked(sizes, part)?;
-        let [height, width] = part.extents;
-        let ([n, n_columns], n_items) = (sizes, part.rows.len());
-        let integers = |n: usize| device.allocate(4 * n as u64);
         let (rows_of, columns_of) = (buffer_of(device, part.rows)?, buffer_of(device, part.columns)?);
+        self.find_from(device, sizes, n_entities, (part.extents, [&rows_of, &columns_of]))
+    }
+
+    /// The same of maps that lie on the device, whose numbers are those of rows and columns.
+    ///
+    /// # Errors
+    /// More than 32 bits count; no memory, a failing driver.
+    pub fn find_from(
+        &self,
+        device: &dyn Device,
+        sizes: [usize; 2],
+        n_entities: usize,
+        ([height, width], [rows_of, columns_of]): ([usize; 2], [&Buffer; 2]),
+    ) -> Result<DevicePattern, SolveError> {
+        check_counts(sizes, n_entities, [height, width])?;
+        let ([n, n_columns], n_items) = (sizes, n_entities * height);
+        let integers = |n: usize| device.allocate(4 * n as u64);
         let [term_starts, row_starts, lengths] = [integers(n + 1)?, integers(n + 1)?, integers(n + 1)?];
         let [term_entities, term_rows] = [integers(n_items)?, integers(n_items)?];
         device.fill(&lengths, 0)?;
 
-        let (sorted, mut seconds) = self.sort(device, &rows_of, n_items)?;
+        let (sorted, mut seconds) = self.sort(device, rows_of, n_items)?;
         let [keys, items] = &sorted;
         let sizes = [("n", n + 1), ("n_keys", n_items), ("steps", steps(n_items))];
         let place = Call::of(&self.starts, &sizes, &[("keys", keys), ("starts", &term_starts)]);
         let arrays = [("items", items), ("entities", &term_entities), ("rows", &term_rows)];
         let split = Call::of(&self.split, &[("n", n_items), ("height", height)], &arrays);
         let shared = [("n", n), ("n_items", n_items), ("n_entities", n_entities), ("width", width)];
-        let of_rows = [("starts", &term_starts), ("entities", &term_entities), ("columns_of", &columns_of)];
+        let of_rows = [("starts", &term_starts), ("entities", &term_entities), ("columns_of", columns_of)];
         let count = Call::of(&self.count, &shared, &[&of_rows[..], &[("lengths", &lengths)]].concat());
         seconds += run(device, &[place, split, count])?;
         drop(sorted);
@@ -153,16 +176,16 @@ impl PatternKernels {
         let fill = Call::of(&self.fill, &sizes, &arrays);
         let sizes = [("n", n), ("n_entities", n_entities), ("n_entries", entries), ("height", height)];
         let sizes = [&sizes[..], &[("width", width), ("steps", steps(n_columns))]].concat();
-        let arrays = [("rows_of", &rows_of), ("columns_of", &columns_of), ("row_starts", &row_starts)];
+        let arrays = [("rows_of", rows_of), ("columns_of", columns_of), ("row_starts", &row_starts)];
         let arrays = [&arrays[..], &[("columns", &columns), ("places", &positions)]].concat();
         let places = Call::of(&self.places, &sizes, &arrays);
         seconds += taken + run(device, &[fill, places])?;
         Ok(DevicePattern {
             rows: n,
             entries,
-            row_starts,
-            columns,
-            positions,
+            row_starts: Arc::new(row_starts),
+            columns: Arc::new(columns),
+            positions: Arc::new(positions),
             term_starts,
             term_entities,
             term_rows,

@@ -50,7 +50,7 @@ pub fn measure(device: &dyn Device, on: &Prepared, degree: usize, seed: u64) -> 
     let matrix = CsrOperator::new(device, pattern)?;
     // with one prescribed unknown, roundings of products grow to 1e-8 within these iterations at P2
     let numbering = Numbering::new(on.mesh(), degree)?;
-    let boundary = facet_dofs(on.mesh(), &numbering, &|_| true);
+    let boundary = facet_dofs(on.mesh(), &numbering, &on.mesh().boundary(), &|_| true);
     let values = vec![0.0; boundary.len()];
     let constraints = Constraints::new(device, pattern, &PrescribedValues { unknowns: boundary, values })?;
     let mut calls = Vec::new();

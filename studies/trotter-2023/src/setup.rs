@@ -7,7 +7,7 @@ use purlin::forms::form::FormError;
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::Numbering;
 use purlin::forms::sparse::{CsrPart, CsrPattern};
-use purlin::runtime::{Device, download_values};
+use purlin::runtime::{Buffer, Device, download_values};
 use purlin::solve::{DevicePattern, PatternKernels};
 use std::time::Instant;
 
@@ -26,7 +26,7 @@ fn compare(
     pattern: &CsrPattern,
     terms: &[Vec<i32>; 2],
 ) -> Result<(), MeasureError> {
-    let expected: [(&'static str, _, &[i32]); 5] = [
+    let expected: [(&'static str, &Buffer, &[i32]); 5] = [
         ("the start of a row", &found.row_starts, &pattern.row_starts),
         ("a column", &found.columns, &pattern.columns),
         ("a position", &found.positions, &pattern.positions()),

@@ -1,7 +1,7 @@
 //! What a list of cells must satisfy to be a mesh.
 
-use super::facets::{FacetKey, FacetSide, is_mirrored};
-use super::{Mesh, MeshError};
+use super::facets::is_mirrored;
+use super::{Mesh, MeshError, Occurrence};
 use crate::element::ElementTable;
 use rayon::prelude::*;
 
@@ -75,17 +75,20 @@ impl Mesh {
         let negative: Vec<bool> = cells.map(|cell| self.determinant(cell) < 0.0).collect();
         let facets = self.shape.facets();
         let outward: Vec<bool> = (0..facets.len()).map(|i| self.shape.facet_is_outward(i)).collect();
-        let side = |(key, at): (FacetKey, FacetSide)| {
-            let (cell, facet) = (at.cell as usize, at.facet as usize);
+        let is_outward = |side: &Occurrence| {
+            let (cell, facet) = (side.cell as usize, side.number as usize);
             let (vertices, mut own) = (self.cell(cell), [0; 4]);
             own.iter_mut().zip(facets[facet]).for_each(|(own, v)| *own = vertices[*v]);
             let mirrored = is_mirrored(&own[..facets[facet].len()]);
-            ((key, outward[facet] ^ mirrored ^ negative[cell]), cell)
+            outward[facet] ^ mirrored ^ negative[cell]
         };
-        let mut sides: Vec<_> = self.keyed_sides().into_par_iter().map(side).collect();
-        sides.par_sort_unstable();
-        match sides.par_windows(2).find_first(|pair| pair[0].0 == pair[1].0) {
-            Some(pair) => Err(MeshError::Overlap { cell: pair[1].1, other: pair[0].1 }),
+        let overlap = |sides: &[Occurrence]| {
+            let of = |wanted| sides.iter().filter(move |side| is_outward(side) == wanted);
+            let pair = |wanted| Some([of(wanted).next()?.cell, of(wanted).nth(1)?.cell]);
+            pair(false).or_else(|| pair(true))
+        };
+        match self.of_facets(overlap).first() {
+            Some([other, cell]) => Err(MeshError::Overlap { cell: *cell as usize, other: *other as usize }),
             None => Ok(()),
         }
     }

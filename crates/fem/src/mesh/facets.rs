@@ -1,6 +1,7 @@
 //! Facets of a mesh: which cells they lie between, and their tags.
 
 use super::Mesh;
+use super::incidence::{CellsOfVertices, Occurrence};
 use crate::element::vertex_order;
 use rayon::prelude::*;
 
@@ -31,15 +32,10 @@ pub struct Facet {
     pub other: Option<FacetSide>,
 }
 
-/// The ascending vertices of a facet; those that it lacks are `u32::MAX`.
-pub type FacetKey = [u32; 4];
-
-/// The same vertices in ascending order, by which the cells of a facet find each other.
-pub fn facet_key(vertices: impl IntoIterator<Item = u32>) -> FacetKey {
-    let mut key = [u32::MAX; 4];
-    key.iter_mut().zip(vertices).for_each(|(place, vertex)| *place = vertex);
-    key.sort_unstable();
-    key
+impl From<&Occurrence> for FacetSide {
+    fn from(Occurrence { cell, number, .. }: &Occurrence) -> Self {
+        Self { cell: *cell, facet: *number }
+    }
 }
 
 impl Mesh {
@@ -55,12 +51,10 @@ impl Mesh {
     /// ```
     #[must_use]
     pub fn facets(&self) -> Vec<Facet> {
-        let sides = self.sorted_sides();
-        let facet = |pair: &[(FacetKey, FacetSide)]| Facet {
-            side: pair[0].1,
-            other: pair.get(1).map(|(_, side)| *side),
+        let facet = |sides: &[Occurrence]| {
+            Some(Facet { side: (&sides[0]).into(), other: sides.get(1).map(FacetSide::from) })
         };
-        let mut facets: Vec<Facet> = sides.par_chunk_by(|a, b| a.0 == b.0).map(facet).collect();
+        let mut facets = self.of_facets(facet);
         facets.par_sort_unstable_by_key(|facet| facet.side);
         facets
     }
@@ -75,9 +69,7 @@ impl Mesh {
     /// ```
     #[must_use]
     pub fn boundary(&self) -> Vec<FacetSide> {
-        let sides = self.sorted_sides();
-        let alone = |pair: &[(FacetKey, FacetSide)]| (pair.len() == 1).then(|| pair[0].1);
-        let mut found: Vec<FacetSide> = sides.par_chunk_by(|a, b| a.0 == b.0).filter_map(alone).collect();
+        let mut found = self.of_facets(|sides| (sides.len() == 1).then(|| FacetSide::from(&sides[0])));
         found.par_sort_unstable();
         found
     }
@@ -94,26 +86,15 @@ impl Mesh {
         self.facet_tags[first..].iter().take_while(move |tag| tag.side == side).map(|tag| tag.tag)
     }
 
-    /// Every facet of every cell, those of the same vertices side by side.
-    pub(super) fn sorted_sides(&self) -> Vec<(FacetKey, FacetSide)> {
-        let mut sides = self.keyed_sides();
-        sides.par_sort_unstable();
-        sides
+    /// What `of` makes of each facet, in the order of their vertices, from its sides by cell.
+    pub(super) fn of_facets<T: Send>(&self, of: impl Fn(&[Occurrence]) -> Option<T> + Sync) -> Vec<T> {
+        self.cells_of_vertices().entities(self.shape.facets(), of)
     }
 
-    /// Every facet of every cell by its vertices.
-    pub(super) fn keyed_sides(&self) -> Vec<(FacetKey, FacetSide)> {
-        let of = |cell: usize| {
-            let facets = self.shape.facets().iter().enumerate();
-            facets.map(move |(i, facet)| {
-                let vertices = self.cell(cell);
-                (
-                    facet_key(facet.iter().map(|v| vertices[*v])),
-                    FacetSide { cell: cell as u32, facet: i as u8 },
-                )
-            })
-        };
-        (0..self.n_cells()).into_par_iter().flat_map_iter(of).collect()
+    /// The cells around each vertex.
+    #[must_use]
+    pub fn cells_of_vertices(&self) -> CellsOfVertices<'_> {
+        CellsOfVertices::new(self.shape, &self.cells, self.n_vertices())
     }
 }
 

@@ -15,6 +15,7 @@ mod error;
 mod facets;
 mod geometry;
 mod gmsh;
+mod incidence;
 mod locality;
 mod part;
 mod placement;
@@ -23,9 +24,9 @@ mod unit;
 
 pub use counts::MeshCounts;
 pub use error::MeshError;
-pub use facets::facet_key;
 pub use facets::{Facet, FacetSide, FacetTag};
 pub use gmsh::{GmshError, Place};
+pub use incidence::{CellsOfVertices, EntityKey, Occurrence, entity_key};
 pub use placement::Placement;
 pub use tags::CellTags;
 

@@ -3,6 +3,7 @@
 use super::{Mesh, MeshCounts, MeshError};
 use crate::element::CellShape;
 use purlin_capacity::OutOfMemory;
+use rayon::prelude::*;
 
 /// 2³² - 1 vertices can be named with 32 bits, and one number is left over for `none`.
 const MAX_INTERVAL: usize = u32::MAX as usize - 2;
@@ -68,20 +69,17 @@ impl Mesh {
     /// Kulkarni & Klöckner 2025, section 6.2: 6·n³ tetrahedra.
     pub fn unit_cube(n: usize) -> Result<Self, MeshError> {
         let counts = MeshCounts::unit(CellShape::Tetrahedron, n)?;
-        let (mut coordinates, mut cells) = lists(counts)?;
-        let axis = |i: usize| i as f64 / n as f64;
-        let line = |k: usize, j: usize| (0..=n).flat_map(move |i| [axis(i), axis(j), axis(k)]);
-        coordinates.extend((0..=n).flat_map(|k| (0..=n).flat_map(move |j| line(k, j))));
-        let row = (n + 1) as u32;
-        let steps = [1, row, row * row];
-        for k in 0..n as u32 {
-            for j in 0..n as u32 {
-                let corners = (0..n as u32).map(|i| i + row * (j + row * k));
-                for number in 0..PATHS.len() {
-                    cells.extend(corners.clone().flat_map(|corner| kuhn(corner, steps, number)));
-                }
-            }
-        }
+        drop(lists(counts)?); // there is memory
+        let (row, axis) = (n + 1, |i: usize| i as f64 / n as f64);
+        let point = |v: usize| [axis(v % row), axis(v / row % row), axis(v / (row * row))];
+        let coordinates: Vec<[f64; 3]> = (0..row.pow(3)).into_par_iter().map(point).collect();
+        let steps = [1, row, row * row].map(|step| step as u32);
+        let cell = |k: usize| {
+            let (i, number, of_row) = (k % n, k / n % PATHS.len(), k / n / PATHS.len());
+            kuhn((i + row * (of_row % n + row * (of_row / n))) as u32, steps, number)
+        };
+        let cells: Vec<[u32; 4]> = (0..PATHS.len() * n.pow(3)).into_par_iter().map(cell).collect();
+        let (coordinates, cells) = (coordinates.into_flattened(), cells.into_flattened());
         Ok(Self::unchecked(CellShape::Tetrahedron, coordinates, cells, None))
     }
 

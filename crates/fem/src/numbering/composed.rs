@@ -3,6 +3,7 @@
 use super::{Numbering, NumberingError, NumberingOrder};
 use crate::element::ComposedElement;
 use crate::mesh::Mesh;
+use std::sync::Arc;
 
 /// The map from the basis functions of each cell to the global degrees of freedom of an element
 /// that may be made of others: the degrees of freedom of its parts follow each other.
@@ -26,10 +27,24 @@ use crate::mesh::Mesh;
 pub struct ComposedNumbering {
     n_dofs: usize,
     dofs_per_cell: usize,
-    dofs: Vec<i32>,
+    dofs: Arc<Vec<i32>>,
     first_dofs: Vec<usize>,
     n_transforms: usize,
-    states: Vec<i32>,
+    states: Arc<Vec<i32>>,
+}
+
+impl From<&Numbering> for ComposedNumbering {
+    /// An element of one part has the numbers of that part, and the same lists.
+    fn from(numbering: &Numbering) -> Self {
+        Self {
+            n_dofs: numbering.n_dofs,
+            dofs_per_cell: numbering.dofs_per_cell(),
+            dofs: Arc::clone(&numbering.dofs),
+            first_dofs: vec![0],
+            n_transforms: numbering.transforms.len(),
+            states: Arc::clone(&numbering.states),
+        }
+    }
 }
 
 impl ComposedNumbering {
@@ -51,13 +66,19 @@ impl ComposedNumbering {
         order: NumberingOrder,
     ) -> Result<Self, NumberingError> {
         let (cells, n) = (mesh.n_cells(), element.n_dofs());
+        if let [part] = &element.parts()[..]
+            && part.element.n_dofs() == n
+        {
+            return Ok((&Numbering::of_in_order(mesh, part.element, order)?).into());
+        }
+        let (mut dofs, mut states) = (vec![0; cells * n], Vec::new());
         let mut all = Self {
             n_dofs: 0,
             dofs_per_cell: n,
-            dofs: vec![0; cells * n],
+            dofs: Arc::default(),
             first_dofs: Vec::new(),
             n_transforms: 0,
-            states: Vec::new(),
+            states: Arc::default(),
         };
         let mut numberings: Vec<Numbering> = Vec::new();
         for part in element.parts() {
@@ -70,7 +91,7 @@ impl ComposedNumbering {
             let end = all.n_dofs + numbering.n_dofs();
             i32::try_from(end).map_err(|_| too_many())?;
             let rows = numbering.dofs().chunks_exact(numbering.dofs_per_cell());
-            for (row, part_row) in all.dofs.chunks_exact_mut(n).zip(rows) {
+            for (row, part_row) in dofs.chunks_exact_mut(n).zip(rows) {
                 for (i, dof) in part_row.iter().enumerate() {
                     row[part.offset + part.stride * i] = all.n_dofs as i32 + dof;
                 }
@@ -80,13 +101,14 @@ impl ComposedNumbering {
             all.n_transforms += numbering.transforms().len();
             numberings.push(numbering);
         }
-        all.states.reserve(cells * all.n_transforms);
+        states.reserve(cells * all.n_transforms);
         for cell in 0..cells {
             for numbering in &numberings {
                 let count = numbering.transforms().len();
-                all.states.extend(&numbering.states()[cell * count..(cell + 1) * count]);
+                states.extend(&numbering.states()[cell * count..(cell + 1) * count]);
             }
         }
+        (all.dofs, all.states) = (dofs.into(), states.into());
         Ok(all)
     }
 

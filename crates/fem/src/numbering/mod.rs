@@ -13,19 +13,21 @@
 //! ```
 
 mod composed;
-mod entities;
 mod order;
+mod touch;
 
 pub use composed::ComposedNumbering;
 pub use order::NumberingOrder;
 
 use purlin_capacity::{OutOfMemory, check_memory};
+use rayon::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use thiserror::Error;
 
-use crate::element::{CellShape, ElementError, FiniteElement, LagrangeElement, Reorientation, vertex_order};
+use crate::element::{CellShape, ElementError, FiniteElement, LagrangeElement, Reorientation};
 use crate::mesh::{Mesh, MeshCounts};
-use entities::{EntityTable, filled};
-use order::Counters;
+use touch::{CellMap, Refused, numbered};
 
 /// Why a numbering was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -122,9 +124,10 @@ pub struct Numbering {
     element: FiniteElement,
     order: NumberingOrder,
     n_dofs: usize,
-    dofs: Vec<i32>,
+    /// Shared with the numbering of an element that has this one alone.
+    dofs: Arc<Vec<i32>>,
     transforms: Vec<EntityTransform>,
-    states: Vec<i32>,
+    states: Arc<Vec<i32>>,
 }
 
 impl Numbering {
@@ -173,19 +176,14 @@ impl Numbering {
         let (needed, help) =
             (bytes(&MeshCounts::of(mesh), element), "lower the degree or use a smaller mesh");
         check_memory(&what, needed, help)?;
-        let no_memory = || OutOfMemory::new(what.clone(), needed, help);
-        let too_many = || NumberingError::TooMany { degree, cells };
-        let mut builder = Builder::new(mesh, element, order).ok_or_else(no_memory)?;
-        let mut map = CellMap::default();
-        let size = cells.checked_mul(element.n_dofs()).ok_or_else(no_memory)?;
-        map.dofs.try_reserve_exact(size).map_err(|_| no_memory())?;
-        for cell in 0..cells {
-            builder.number_cell(mesh.cell(cell), &mut map).ok_or_else(too_many)?;
-        }
-        let n_dofs = builder.counters.place(element, &mut map.dofs).ok_or_else(too_many)?;
+        let CellMap { n_dofs, dofs, states } =
+            numbered(mesh, element, order).map_err(|refused| match refused {
+                Refused::Memory => OutOfMemory::new(what, needed, help).into(),
+                Refused::TooMany => NumberingError::TooMany { degree, cells },
+            })?;
         let transforms = EntityTransform::all(element);
-        let CellMap { dofs, states } = map;
-        Ok(Self { element: element.clone(), order, n_dofs, dofs, transforms, states })
+        let (element, dofs, states) = (element.clone(), dofs.into(), states.into());
+        Ok(Self { element, order, n_dofs, dofs, transforms, states })
     }
 
     /// The order of the numbers.
@@ -265,118 +263,31 @@ impl Numbering {
         let Some(nodes) = self.element.points() else { return Vec::new() };
         let dim = mesh.shape().dim();
         let map = mesh.point_map(&nodes);
-        let mut points = vec![0.0; self.n_dofs * dim];
-        let mut is_placed = vec![false; self.n_dofs];
-        for cell in 0..mesh.n_cells() {
-            for (node, dof) in self.cell(cell).iter().enumerate() {
-                let at = *dof as usize;
-                if !std::mem::replace(&mut is_placed[at], true) {
-                    map.place(cell, node, &mut points[at * dim..(at + 1) * dim]);
-                }
+        let first: Vec<AtomicU32> = (0..self.n_dofs).into_par_iter().map(|_| u32::MAX.into()).collect();
+        self.dofs.par_chunks_exact(self.dofs_per_cell()).enumerate().for_each(|(cell, dofs)| {
+            for dof in dofs {
+                first[*dof as usize].fetch_min(cell as u32, Relaxed);
             }
-        }
+        });
+        let mut points = vec![0.0; self.n_dofs * dim];
+        points.par_chunks_exact_mut(dim).enumerate().for_each(|(dof, point)| {
+            let cell = first[dof].load(Relaxed) as usize;
+            let node = self.cell(cell).iter().position(|own| *own as usize == dof);
+            node.into_iter().for_each(|node| map.place(cell, node, point));
+        });
         points
     }
 }
 
-/// Bytes of a map, with the tables of edges and faces while it is made.
+/// Bytes of a map, with what is known of edges and faces while it is made.
 fn bytes(counts: &MeshCounts, element: &FiniteElement) -> u64 {
+    let shape = counts.shape;
     let states = EntityTransform::all(element).len();
     let map = counts.cells.saturating_mul(4 * (element.n_dofs() + states) as u64);
-    let table = |dim: usize| match element.dofs_per_entity(dim) {
-        0 => 0,
-        // 24 bytes an entry, up to twice as many as there are, and the heads of their lists
-        _ => counts.entities(dim).saturating_mul(48).saturating_add(counts.cells.saturating_mul(16)),
-    };
-    let tables = (1..counts.shape.dim()).map(table).fold(0, u64::saturating_add);
-    map.saturating_add(tables).saturating_add(4 * counts.vertices)
-}
-
-/// What is known of the cells so far.
-#[derive(Default)]
-struct CellMap {
-    dofs: Vec<i32>,
-    states: Vec<i32>,
-}
-
-/// Numbers given so far, by entity.
-struct Builder {
-    shape: CellShape,
-    /// Numbers per entity of each dimension.
-    sizes: Vec<usize>,
-    reorientations: Vec<Reorientation>,
-    vertices: Vec<i32>,
-    edges: EntityTable,
-    faces: EntityTable,
-    counters: Counters,
-}
-
-/// Marks a vertex that has no number yet.
-const NONE: i32 = -1;
-
-impl Builder {
-    /// None if there is no memory.
-    fn new(mesh: &Mesh, element: &FiniteElement, order: NumberingOrder) -> Option<Self> {
-        let shape = mesh.shape();
-        // a table of a discontinuous element stays empty
-        let size = |dim: usize, each: usize| if element.dofs_per_entity(dim) == 0 { 1 } else { each };
-        let faces = if shape.dim() == 3 { size(2, 2 * mesh.n_cells()) } else { 1 };
-        Some(Self {
-            shape,
-            sizes: (0..=shape.dim()).map(|dim| element.dofs_per_entity(dim)).collect(),
-            reorientations: (0..=shape.dim()).map(|dim| element.reorientation(dim)).collect(),
-            vertices: filled(NONE, mesh.n_vertices())?,
-            // About 1.2 edges and 2 faces a tetrahedron, 1.5 edges a triangle, 3 edges a cube.
-            edges: EntityTable::with_capacity(size(1, 2 * mesh.n_cells()))?,
-            faces: EntityTable::with_capacity(faces)?,
-            counters: Counters::new(order),
-        })
-    }
-
-    /// Appends the numbers of one cell; none if they run out.
-    fn number_cell(&mut self, cell: &[u32], map: &mut CellMap) -> Option<()> {
-        for dim in 0..self.sizes.len() {
-            let size = self.sizes[dim];
-            if size == 0 {
-                continue;
-            }
-            for entity in self.shape.entities(dim) {
-                let mut vertices = [0; 8];
-                for (global, local) in vertices.iter_mut().zip(*entity) {
-                    *global = cell[*local];
-                }
-                self.number_entity(dim, &vertices[..entity.len()], size, map)?;
-            }
-        }
-        Some(())
-    }
-
-    fn number_entity(&mut self, dim: usize, vertices: &[u32], size: usize, map: &mut CellMap) -> Option<()> {
-        if dim == self.shape.dim() {
-            let first = self.counters.take(dim, size)?;
-            map.dofs.extend(first..first + size as i32);
-            return Some(());
-        }
-        let slot = match vertices {
-            [vertex] => self.vertices.get_mut(*vertex as usize)?,
-            [_, _] => self.edges.slot(vertices, NONE),
-            _ => self.faces.slot(vertices, NONE),
-        };
-        if *slot == NONE {
-            *slot = self.counters.take(dim, size)?;
-        }
-        let first = *slot;
-        match &self.reorientations[dim] {
-            Reorientation::None => map.dofs.extend(first..first + size as i32),
-            Reorientation::Permutations(tables) => {
-                let places = &tables[vertex_order(vertices)];
-                map.dofs.extend(places.iter().map(|i| first + *i as i32));
-            }
-            Reorientation::Matrices(_) => {
-                map.dofs.extend(first..first + size as i32);
-                map.states.push(vertex_order(vertices) as i32);
-            }
-        }
-        Some(())
-    }
+    // of each entity of a cell its owner and a number, and the cells around each vertex
+    let shared = (1..shape.dim()).filter(|dim| element.dofs_per_entity(*dim) > 0);
+    let entities: usize = shared.map(|dim| shape.entities(dim).len()).sum();
+    let around = if entities > 0 { 4 * shape.n_vertices() } else { 0 };
+    let tables = counts.cells.saturating_mul((9 * entities + around) as u64);
+    map.saturating_add(tables).saturating_add(20 * counts.vertices)
 }

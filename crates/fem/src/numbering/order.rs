@@ -1,7 +1,5 @@
 //! The order in which numbers are given.
 
-use crate::element::FiniteElement;
-
 /// The order in which the degrees of freedom of a mesh get their numbers.
 ///
 /// ```
@@ -49,49 +47,39 @@ impl std::fmt::Display for NumberingOrder {
     }
 }
 
-/// Numbers given so far, by the dimension of the entity.
+/// The next number of each dimension.
+#[derive(Clone, Copy)]
 pub(super) struct Counters {
     order: NumberingOrder,
-    /// The next number of each dimension; the first counts all where they are one sequence.
-    next: [i32; 4],
+    /// The first counts all where they are one sequence.
+    next: [usize; 4],
 }
 
 impl Counters {
-    pub(super) const fn new(order: NumberingOrder) -> Self {
-        Self { order, next: [0; 4] }
+    /// Counters of as many numbers of each dimension, and how many there are in all; none if they pass
+    /// `i32::MAX`.
+    pub(super) fn new(order: NumberingOrder, counts: [usize; 4]) -> Option<(Self, usize)> {
+        let mut this = Self { order, next: [0; 4] };
+        let mut n_dofs = 0_usize;
+        for dim in [1, 2, 3, 0] {
+            if order == NumberingOrder::ByDimension {
+                this.next[dim] = n_dofs;
+            }
+            n_dofs = n_dofs.checked_add(counts[dim])?;
+        }
+        i32::try_from(n_dofs).ok()?;
+        Some((this, n_dofs))
     }
 
-    /// The first of `size` fresh numbers for an entity; none if they would pass `i32::MAX`.
-    pub(super) fn take(&mut self, dim: usize, size: usize) -> Option<i32> {
+    /// The first of `size` fresh numbers for an entity.
+    pub(super) fn take(&mut self, dim: usize, size: usize) -> i32 {
         let next = match self.order {
             NumberingOrder::FirstTouch => &mut self.next[0],
             NumberingOrder::ByDimension => &mut self.next[dim],
         };
-        let first = *next;
-        *next = first.checked_add(i32::try_from(size).ok()?)?;
-        Some(first)
-    }
-
-    /// Turns the numbers of each dimension, [cells, dofs], into numbers of all degrees of freedom.
-    /// Returns how many there are; none if they pass `i32::MAX`.
-    pub(super) fn place(&self, element: &FiniteElement, dofs: &mut [i32]) -> Option<usize> {
-        if self.order == NumberingOrder::FirstTouch {
-            return Some(self.next[0] as usize);
-        }
-        let mut first = [0; 4];
-        let mut n_dofs = 0_i32;
-        for dim in [1, 2, 3, 0] {
-            first[dim] = n_dofs;
-            n_dofs = n_dofs.checked_add(self.next[dim])?;
-        }
-        let shape = element.shape();
-        let of_entities = |dim: usize| shape.entities(dim).len() * element.dofs_per_entity(dim);
-        let shifts: Vec<i32> =
-            (0..=shape.dim()).flat_map(|dim| std::iter::repeat_n(first[dim], of_entities(dim))).collect();
-        for cell in dofs.chunks_exact_mut(shifts.len().max(1)) {
-            cell.iter_mut().zip(&shifts).for_each(|(dof, shift)| *dof += shift);
-        }
-        Some(n_dofs as usize)
+        let first = *next as i32;
+        *next += size;
+        first
     }
 }
 
@@ -100,15 +88,19 @@ mod tests {
     use super::*;
     use crate::numbering::NumberingError;
 
-    /// A mesh with 2³¹ degrees of freedom does not fit a test machine; the counter behind the error
-    /// does.
+    /// A mesh with 2³¹ degrees of freedom does not fit a test machine; its counters do.
     #[test]
     fn numbers_run_out_at_the_last_32_bit_one() {
-        let mut counters = Counters { order: NumberingOrder::FirstTouch, next: [i32::MAX - 3, 0, 0, 0] };
-        assert_eq!(counters.take(2, 3), Some(i32::MAX - 3));
-        assert_eq!(counters.next[0], i32::MAX);
-        assert_eq!(counters.take(1, 1), None);
-        assert_eq!(Counters::new(NumberingOrder::ByDimension).take(0, usize::MAX), None);
+        for order in [NumberingOrder::FirstTouch, NumberingOrder::ByDimension] {
+            let of = |counts| Counters::new(order, counts).map(|(_, n)| n);
+            let last = i32::MAX as usize;
+            assert_eq!(of([last, 0, 0, 0]), Some(last));
+            // each dimension may have fewer numbers than 32 bits hold, and all together more
+            assert_eq!(of([1 << 30, 1 << 30, (1 << 30) - 1, 0]), None);
+            assert_eq!(of([1, last - 3, 2, 0]), Some(last));
+            assert_eq!(of([2, last - 3, 2, 0]), None);
+            assert_eq!(of([usize::MAX, 1, 0, 0]), None);
+        }
         let error = NumberingError::TooMany { degree: 8, cells: 134_480_000 };
         assert_eq!(
             error.to_string(),
@@ -116,15 +108,15 @@ mod tests {
         );
     }
 
-    /// Each dimension may have fewer numbers than 32 bits hold, and all together more.
     #[test]
-    fn the_numbers_of_all_dimensions_run_out_together() -> Result<(), crate::element::ElementError> {
-        let element = crate::element::LagrangeElement::new(crate::element::CellShape::Triangle, 3)?;
-        let all = |next| Counters { order: NumberingOrder::ByDimension, next };
-        let place = |next| all(next).place(element.as_element(), &mut []);
-        assert_eq!(place([1 << 30, 1 << 30, (1 << 30) - 1, 0]), None);
-        assert_eq!(place([1, i32::MAX - 3, 2, 0]), Some(i32::MAX as usize));
-        assert_eq!(place([2, i32::MAX - 3, 2, 0]), None);
+    fn dimensions_follow_each_other_or_are_one_sequence() -> Result<(), NumberingError> {
+        let none = || NumberingError::TooMany { degree: 1, cells: 1 };
+        let taken = |order| -> Result<Vec<i32>, NumberingError> {
+            let (mut counters, _) = Counters::new(order, [6, 4, 3, 1]).ok_or_else(none)?;
+            Ok([0, 1, 0, 2, 3].map(|dim| counters.take(dim, 2)).to_vec())
+        };
+        assert_eq!(taken(NumberingOrder::FirstTouch)?, [0, 2, 4, 6, 8]);
+        assert_eq!(taken(NumberingOrder::ByDimension)?, [8, 0, 10, 4, 7]);
         Ok(())
     }
 }

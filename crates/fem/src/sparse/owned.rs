@@ -26,6 +26,37 @@ pub struct OwnedRows {
     pub slots: Vec<i32>,
 }
 
+/// Where the pairs of each degree of freedom stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slices {
+    /// As [`OwnedRows::firsts`].
+    pub firsts: Vec<i32>,
+    /// As [`OwnedRows::counts`].
+    pub counts: Vec<i32>,
+    /// Pairs of all, with places that have none.
+    pub n_pairs: usize,
+}
+
+impl Slices {
+    /// Of pairs that stand by degrees of freedom, where those of each start, and after them their number.
+    ///
+    /// # Errors
+    /// [`PatternError::Invalid`]: more pairs than 32 bits count.
+    pub fn of(starts: &[i32]) -> Result<Self, PatternError> {
+        let counts: Vec<i32> = starts.windows(2).map(|w| w[1] - w[0]).collect();
+        let mut firsts = Vec::with_capacity(counts.len());
+        let mut n_pairs = 0_usize;
+        for slice in counts.chunks(SLICE) {
+            firsts.extend((0..slice.len()).map(|lane| (n_pairs + lane) as i32));
+            n_pairs += SLICE * slice.iter().max().map_or(0, |n| n.unsigned_abs() as usize);
+        }
+        if i32::try_from(n_pairs).is_err() {
+            return Err(refused(format!("{n_pairs} pairs"), "fewer than 32 bits count"));
+        }
+        Ok(Self { firsts, counts, n_pairs })
+    }
+}
+
 /// How many places in a row stand in one number of 32 bits: what the owners of rows read most of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotPacking {
@@ -119,16 +150,7 @@ impl CsrPattern {
         let [local, columns] = [0, 1].map(|k| self.extents[k] / components[k]);
         let n_owners = self.block_starts.len().saturating_sub(1);
         let (starts, order) = sorted(&self.owners, n_owners);
-        let counts: Vec<i32> = starts.windows(2).map(|w| w[1] - w[0]).collect();
-        let mut firsts = Vec::with_capacity(n_owners);
-        let mut n_pairs = 0_usize;
-        for slice in counts.chunks(SLICE) {
-            firsts.extend((0..slice.len()).map(|lane| (n_pairs + lane) as i32));
-            n_pairs += SLICE * slice.iter().max().map_or(0, |n| n.unsigned_abs() as usize);
-        }
-        if i32::try_from(n_pairs).is_err() {
-            return Err(refused(format!("{n_pairs} pairs"), "fewer than 32 bits count"));
-        }
+        let Slices { firsts, counts, n_pairs } = Slices::of(&starts)?;
         let words = packing.words(columns);
         // of each slice its own part of each list
         let ends = firsts.iter().step_by(SLICE).skip(1).copied().chain([n_pairs as i32]);

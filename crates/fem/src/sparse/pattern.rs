@@ -224,6 +224,36 @@ impl CsrPattern {
         Ok(parts.iter().map(pattern).collect())
     }
 
+    /// The pattern of a matrix by rows of blocks, to which no entity adds: where the rows of blocks
+    /// start, and the columns of blocks, ascending in each.
+    ///
+    /// ```
+    /// use purlin_fem::sparse::CsrPattern;
+    ///
+    /// let pattern = CsrPattern::of_block_rows(vec![0, 1, 3], vec![0, 0, 1], [1, 2]);
+    /// assert_eq!(pattern.row_starts, [0, 2, 6]);
+    /// assert_eq!(pattern.columns, [0, 1, 0, 1, 2, 3]);
+    /// assert_eq!(pattern.n_entities(), 0);
+    /// ```
+    #[must_use]
+    pub fn of_block_rows(starts: Vec<i32>, columns: Vec<i32>, components: [usize; 2]) -> Self {
+        let components = components.map(|n| n.max(1));
+        let (row_starts, columns) = match components {
+            [1, 1] => (starts.clone(), columns),
+            _ => scalar_rows(&starts, &columns, components),
+        };
+        Self {
+            row_starts,
+            columns,
+            extents: components,
+            components,
+            block_starts: starts,
+            owners: Vec::new(),
+            blocks: Vec::new(),
+            order: EntryOrder::Rows,
+        }
+    }
+
     /// Where each entry of an entity's matrix stands: the lookup table, `[entities, rows, columns]`
     /// row-major.
     #[must_use]

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use purlin_fem::element::CellShape;
-use purlin_fem::mesh::{CellTags, Mesh, MeshError};
+use purlin_fem::mesh::{CellTags, Facet, FacetSide, Mesh, MeshError};
+use std::collections::BTreeMap;
 
 #[test]
 fn unit_meshes_are_checked_meshes_of_volume_one() {
@@ -103,6 +104,30 @@ fn refuses_cells_on_one_side_of_a_facet() {
     cells.extend_from_slice(cube.cell(2));
     let error = Mesh::new(cube.shape(), cube.coordinates().to_vec(), cells, None).unwrap_err();
     assert_eq!(error, MeshError::Overlap { cell: 6, other: 2 });
+}
+
+/// On meshes of more vertices than a thread takes at a time, and on those of every shape.
+#[test]
+fn facets_are_those_of_the_same_vertices() {
+    let mut meshes = vec![Mesh::unit_cube(11).unwrap(), Mesh::unit_square(40).unwrap()];
+    meshes.extend(CellShape::ALL.map(|shape| Mesh::unit(shape, 3).unwrap()));
+    for mesh in &meshes {
+        let mut sides: BTreeMap<Vec<u32>, Vec<FacetSide>> = BTreeMap::new();
+        for cell in 0..mesh.n_cells() {
+            for (facet, own) in mesh.shape().facets().iter().enumerate() {
+                let mut vertices: Vec<u32> = own.iter().map(|v| mesh.cell(cell)[*v]).collect();
+                vertices.sort_unstable();
+                let side = FacetSide { cell: cell as u32, facet: facet as u8 };
+                sides.entry(vertices).or_default().push(side);
+            }
+        }
+        let mut all: Vec<Facet> =
+            sides.values().map(|s| Facet { side: s[0], other: s.get(1).copied() }).collect();
+        all.sort_by_key(|facet| facet.side);
+        assert!(mesh.facets() == all, "{}", mesh.shape());
+        let alone = all.iter().filter(|facet| facet.other.is_none()).map(|facet| facet.side);
+        assert_eq!(mesh.boundary(), alone.collect::<Vec<_>>());
+    }
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use purlin_fem::element::{
-    CellShape, ElementFamily, FiniteElement, LagrangeElement, LagrangeVariant, Pullback,
+    CellShape, ElementFamily, FiniteElement, LagrangeElement, LagrangeVariant, Pullback, Reorientation,
+    vertex_order,
 };
 use purlin_fem::mesh::Mesh;
 use purlin_fem::numbering::{Numbering, NumberingError, NumberingOrder};
@@ -221,6 +222,81 @@ fn numbers_are_given_in_order_of_first_touch() {
         let highest = *numbering.cell(cell).iter().max().unwrap();
         assert!(highest <= top + new, "a cell's new numbers follow those given before");
         top = top.max(highest);
+    }
+}
+
+/// The numbers that one thread gives, cell by cell, and the states of the cells.
+fn one_by_one(mesh: &Mesh, element: &FiniteElement, order: NumberingOrder) -> (Vec<i32>, Vec<i32>) {
+    let (shape, mut known, mut next) = (mesh.shape(), BTreeMap::new(), [0; 4]);
+    let (mut numbers, mut states) = (Vec::new(), Vec::new());
+    let reorientations: Vec<_> = (0..=shape.dim()).map(|dim| element.reorientation(dim)).collect();
+    for cell in 0..mesh.n_cells() {
+        for dim in (0..=shape.dim()).filter(|dim| element.dofs_per_entity(*dim) > 0) {
+            for entity in shape.entities(dim) {
+                let vertices: Vec<u32> = entity.iter().map(|v| mesh.cell(cell)[*v]).collect();
+                let mut key = vertices.clone();
+                key.sort_unstable();
+                let size = element.dofs_per_entity(dim) as i32;
+                let counter = if order == NumberingOrder::FirstTouch { 0 } else { dim };
+                let first = *known.entry((dim, key)).or_insert_with(|| {
+                    next[counter] += size;
+                    next[counter] - size
+                });
+                let reorientation = &reorientations[dim];
+                let place = |k: i32| match reorientation {
+                    Reorientation::Permutations(p) => p[vertex_order(&vertices)][k as usize] as i32,
+                    Reorientation::None | Reorientation::Matrices(_) => k,
+                };
+                numbers.extend((0..size).map(|k| (dim, first + place(k))));
+                if matches!(reorientation, Reorientation::Matrices(_)) {
+                    states.push(vertex_order(&vertices) as i32);
+                }
+            }
+        }
+    }
+    let first = match order {
+        NumberingOrder::FirstTouch => [0; 4],
+        NumberingOrder::ByDimension => [next[1] + next[2] + next[3], 0, next[1], next[1] + next[2]],
+    };
+    (numbers.into_iter().map(|(dim, number)| first[dim] + number).collect(), states)
+}
+
+/// Meshes of more cells and vertices than a thread takes at a time, and smaller ones.
+#[test]
+fn numbers_of_all_threads_are_those_of_one() {
+    let mut random = Random::new();
+    let mut meshes = meshes(&mut random);
+    meshes.extend([
+        turned(CellShape::Tetrahedron, 10, &mut random),
+        turned(CellShape::Hexahedron, 3, &mut random),
+    ]);
+    meshes.extend([
+        turned(CellShape::Quadrilateral, 40, &mut random),
+        Mesh::unit(CellShape::Interval, 9).unwrap(),
+    ]);
+    for mesh in &meshes {
+        let shape = mesh.shape();
+        let lagrange = [1, 2, LagrangeElement::max_degree(shape).min(4)];
+        let mut elements: Vec<FiniteElement> = lagrange
+            .iter()
+            .map(|degree| LagrangeElement::new(shape, *degree).unwrap().as_element().clone())
+            .collect();
+        if shape.is_simplex() && shape.dim() > 1 {
+            let curl = FiniteElement::new(shape, ElementFamily::NedelecFirst, 2).unwrap();
+            elements.extend([
+                curl,
+                FiniteElement::discontinuous(shape, ElementFamily::RaviartThomas, 1).unwrap(),
+            ]);
+        }
+        for element in &elements {
+            for order in [NumberingOrder::FirstTouch, NumberingOrder::ByDimension] {
+                let numbering = Numbering::of_in_order(mesh, element, order).unwrap();
+                let (dofs, states) = one_by_one(mesh, element, order);
+                assert!(numbering.dofs() == dofs, "{shape}, degree {}, {order}", element.degree());
+                assert!(numbering.states() == states, "{shape}, degree {}, {order}", element.degree());
+                assert_eq!(numbering.n_dofs() as i32, dofs.iter().max().unwrap() + 1);
+            }
+        }
     }
 }
 

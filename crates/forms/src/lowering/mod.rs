@@ -17,6 +17,7 @@
 //! texts have it, too.
 
 mod arguments;
+mod bound;
 mod build;
 mod builder;
 mod directions;
@@ -28,6 +29,7 @@ mod kernel;
 mod locals;
 mod names;
 mod needed;
+mod numbered;
 mod on_mesh;
 mod options;
 mod origin;
@@ -48,6 +50,7 @@ mod tabulate;
 mod tensor_order;
 
 pub use arguments::{Argument, ArgumentRole, LoweredForm};
+pub use bound::{Bound, BoundKernel, MeshArray};
 pub use build::lower_tabulated;
 pub use directions::Directions;
 pub use error::{NoSymmetry, OtherRules};
@@ -55,8 +58,8 @@ pub use kernel::{
     LoweredArgument, LoweredKernel, LoweredRole, MatrixResult, Orbits, SparseCount, SparseList,
     TabulatedOptions, VectorResult,
 };
-
-pub use on_mesh::MeshForm;
+pub use numbered::{NumberedMesh, NumberedSpace};
+pub use on_mesh::{MatrixMap, MatrixMaps, MeshForm};
 pub use options::LoweringOptions;
 
 use crate::form::{Form, FormError, FunctionSpace, expand};

@@ -30,12 +30,12 @@ impl<'q> Division<'q> {
     /// Divides the unknowns by where they are.
     pub(super) fn new(
         mesh: &'q Mesh,
-        numbering: &'q Numbering,
+        (numbering, points): (&'q Numbering, &[f64]),
         (values, components): (&PrescribedValues, usize),
         parts: usize,
-        has_energy: bool,
+        boundary: Vec<FacetSide>,
     ) -> Result<Self, BoundaryValueSetupError> {
-        let partition = Partition::bisect(&numbering.dof_points(mesh), mesh.shape().dim(), parts)?;
+        let partition = Partition::bisect(points, mesh.shape().dim(), parts)?;
         let mut prescribed = vec![None; numbering.n_dofs() * components];
         for (unknown, value) in values.unknowns.iter().zip(&values.values) {
             prescribed[*unknown as usize] = Some(*value);
@@ -43,7 +43,6 @@ impl<'q> Division<'q> {
         let of_part = |part| Ok(PartMesh::new(mesh, numbering, &partition, part)?);
         let meshes = each_part(0..parts, of_part, of_part)?;
         let layouts = layouts(&partition, &meshes, components);
-        let boundary = if has_energy { mesh.boundary() } else { Vec::new() };
         Ok(Self { mesh, numbering, components, partition, meshes, layouts, boundary, prescribed })
     }
 

@@ -8,20 +8,20 @@ pub use error::BoundaryValueSetupError;
 pub use exchange::{Exchange, UnknownExchange};
 
 use crate::{
-    Arrays, AssemblyStrategy, Communicator, Constraints, CsrOperator, DeviceForm, FormPrograms,
+    Arrays, AssemblyStrategy, Communicator, Constraints, CsrOperator, DeviceForm, FormPatterns, FormPrograms,
     HierarchySize, LinearChoice, LinearSolver, MatrixAssembly, Newton, NewtonOptions, NewtonReport,
-    NewtonStep, NewtonSystem, PartRows, PrescribedValues, Side, SolveError, SystemMatrix, SystemSize,
-    Unknowns, bounds, facet_dofs,
+    NewtonStep, NewtonSystem, PartRows, PreconditionerKind, PrescribedValues, Side, SolveError, SystemMatrix,
+    SystemSize, Unknowns, bounds, facet_dofs,
 };
 use division::Division;
 use error::each_part;
-use purlin_fem::mesh::Mesh;
+use purlin_fem::mesh::{FacetSide, Mesh};
 use purlin_fem::numbering::Numbering;
 use purlin_fem::sparse::CsrPattern;
 use purlin_forms::form::{Form, FormError, Inputs};
 use purlin_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
 use purlin_kernels::{BoundaryValueProblem, Prescribed};
-use purlin_runtime::{Backend, Buffer, Device, Traffic, buffer_of, download_values};
+use purlin_runtime::{Backend, Buffer, Device, Traffic, buffer_of, download_values, stage};
 use purlin_strategies::Mapping;
 use purlin_strategies::OwnedRows;
 use std::time::Instant;
@@ -79,7 +79,7 @@ pub struct BoundaryValueSetup<'s> {
 ///
 /// ```
 /// use purlin_kernels::BoundaryValueProblem;
-/// use purlin_fem::mesh::Mesh;
+/// use purlin_fem::mesh::{FacetSide, Mesh};
 /// use purlin_solve::{AssemblyStrategy, BoundaryValueSetup, BoundaryValueSystem, Exchange, NewtonOptions};
 /// use purlin_strategies::Mapping;
 ///
@@ -139,6 +139,8 @@ struct Part<'d> {
 struct Question<'q> {
     setup: &'q BoundaryValueSetup<'q>,
     numbering: &'q Numbering,
+    /// Where the degrees of freedom are.
+    points: Vec<f64>,
     values: &'q PrescribedValues,
     /// None of one part.
     division: Option<Division<'q>>,
@@ -181,15 +183,22 @@ impl<'d> BoundaryValueSystem<'d> {
         let communicators = exchange.communicators(devices)?;
         let before = copied(devices);
         let start = Instant::now();
+        stage("numbering");
         let numbering = Numbering::new(mesh, degree)?;
-        let values = prescribed(problem, mesh, &numbering, components);
+        stage("finding the boundary");
+        let (points, sides) = (numbering.dof_points(mesh), mesh.boundary());
+        let values = prescribed(problem, mesh, (&numbering, &points), components, &sides);
         let has_energy = !problem.is_linear();
         let division = match devices.len() {
             1 => None,
-            parts => Some(Division::new(mesh, &numbering, (&values, components), parts, has_energy)?),
+            parts => {
+                stage("dividing the mesh");
+                let sides = if has_energy { sides } else { Vec::new() };
+                Some(Division::new(mesh, (&numbering, &points), (&values, components), parts, sides)?)
+            }
         };
         let pattern_s = start.elapsed().as_secs_f64();
-        let question = Question { setup, numbering: &numbering, values: &values, division };
+        let question = Question { setup, numbering: &numbering, points, values: &values, division };
         let of_part = |(part, device)| question.part(part, device);
         let parts = each_part(devices.iter().copied().enumerate(), of_part, of_part)?;
         let mut times = parts.iter().fold(SetupTimes::default(), |times, part| times.or(part.times));
@@ -354,15 +363,10 @@ impl Question<'_> {
         let mesh = of_part.map_or(setup.mesh, |(_, of_part, _)| &of_part.mesh);
         let space = problem.space(mesh.shape(), *degree);
         let components = space.components();
-        if division.is_some() {
-            let size = SystemSize::of(mesh, *degree, components, *assembly);
-            let size = size.with_solver(options.solver, components);
-            // the rows are kept with the matrix of the part's mesh while they are taken
-            let device_bytes = size.device_bytes.saturating_add(20 * size.entries);
-            SystemSize { device_bytes, ..size }.check("a part of the system", device.info())?;
-        }
+        self.check_part(mesh, components, device)?;
         let mut times = SetupTimes::default();
         let start = Instant::now();
+        stage("compiling kernels");
         let of = |part: &str| {
             LoweringOptions::new(format!("{problem}_{part}")).with_geometry_degree(mesh.geometry_degree())
         };
@@ -375,23 +379,28 @@ impl Question<'_> {
 
         let start = Instant::now();
         let lowered = |matrix| MeshForm::new(&problem.tangent(&space), &of("tangent").with_matrix(matrix));
-        let patterns = lowered(assembly.pattern())?.patterns(mesh)?;
-        let [pattern, ..] = &patterns[..] else {
+        stage("finding the pattern of the matrix");
+        let arrays = &mut self.arrays(mesh);
+        let form = lowered(assembly.pattern())?;
+        let patterns = FormPatterns::new(device, &form, mesh, assembly.matrix(0), arrays)?;
+        let [pattern, ..] = patterns.all().rows else {
             return Err(FormError::Bug("a bilinear form without a pattern".into()).into());
         };
         times.pattern_s = start.elapsed().as_secs_f64();
 
         let start = Instant::now();
-        let longest = patterns.iter().map(CsrPattern::longest_row).max().unwrap_or(0);
+        stage("compiling the kernels of the matrix");
+        let longest = pattern.longest_row();
         let tangent = self.compiled(device, lowered(assembly.matrix(longest))?, mesh)?;
         times.compile_s += start.elapsed().as_secs_f64();
 
         let start = Instant::now();
+        stage("uploading arrays");
         let n = of_part.map_or(self.numbering.n_dofs(), |(_, of_part, _)| of_part.dofs.len()) * components;
-        let (inputs, arrays) = (Inputs::new().field("u", vec![0.0; n]), &mut Arrays::default());
+        let inputs = Inputs::new().field("u", vec![0.0; n]);
         let of_tangent = inputs.of(tangent.form().form());
         let tangent_on_device =
-            MatrixAssembly::new(device, &tangent, mesh, &of_tangent, &patterns, &["u"], arrays)?;
+            MatrixAssembly::new(device, &tangent, mesh, &of_tangent, patterns.all(), &["u"], arrays)?;
         let mut load = |programs: &FormPrograms| {
             let inputs = inputs.of(programs.form().form());
             DeviceForm::new(device, programs, mesh, &inputs, &[], &["u"], arrays)
@@ -403,13 +412,15 @@ impl Question<'_> {
             (Some(energy), Some((all, ..))) => Some(all.energy(part, device, &energy)?),
         };
         let values = of_part.map(|(all, ..)| all.prescribed(part));
+        stage("prescribing values");
         let equations = NewtonSystem {
             residual: residual_on_device,
             tangent: tangent_on_device,
             constraints: Constraints::new(device, pattern, values.as_ref().unwrap_or(self.values))?,
             energy,
         };
-        let (matrix, solver) = self.matrix_and_solver(device, pattern, part, components)?;
+        stage("preparing the solver");
+        let (matrix, solver) = self.matrix_and_solver(device, (pattern, &patterns), part, components)?;
         Ok(Part {
             device,
             mappings: [residual, tangent]
@@ -425,22 +436,51 @@ impl Question<'_> {
         })
     }
 
+    /// Whether a part fits its device.
+    fn check_part(&self, mesh: &Mesh, components: usize, device: &dyn Device) -> Result<(), SolveError> {
+        let BoundaryValueSetup { degree, assembly, options, .. } = self.setup;
+        if self.division.is_none() {
+            return Ok(()); // the whole system does
+        }
+        let size = SystemSize::of(mesh, *degree, components, *assembly);
+        let size = size.with_solver(options.solver, components);
+        // the rows are kept with the matrix of the part's mesh while they are taken
+        let device_bytes = size.device_bytes.saturating_add(20 * size.entries);
+        SystemSize { device_bytes, ..size }.check("a part of the system", device.info())
+    }
+
+    /// Where the arrays of a mesh will be, with the numbering that is known.
+    fn arrays<'m>(&self, mesh: &'m Mesh) -> Arrays<'m> {
+        let mut arrays = Arrays::default();
+        if self.division.is_none() {
+            let space = (self.numbering.element().clone().into(), self.numbering.order());
+            arrays.numbered(mesh).insert(space, self.numbering.into());
+        }
+        arrays
+    }
+
     /// The matrix, or the rows that a part owns, and what solves with it.
     fn matrix_and_solver<'d>(
         &self,
         device: &'d dyn Device,
-        pattern: &CsrPattern,
+        (pattern, patterns): (&CsrPattern, &FormPatterns),
         part: usize,
         components: usize,
     ) -> Result<(SystemMatrix, LinearSolver<'d>), BoundaryValueSetupError> {
         let (choice, systems) = (self.setup.options.solver, self.setup.options.systems);
         Ok(match &self.division {
             None => {
-                let (dim, points) =
-                    (self.setup.mesh.shape().dim(), self.numbering.dof_points(self.setup.mesh));
-                let unknowns = Unknowns { components, points, dim };
-                let matrix = SystemMatrix::Whole(Box::new(CsrOperator::new(device, pattern)?));
-                (matrix, LinearSolver::new(device, pattern, &unknowns, choice, systems)?)
+                let is_multilevel = choice.preconditioner == PreconditionerKind::Amg;
+                let points = if is_multilevel { self.points.clone() } else { Vec::new() };
+                let unknowns = Unknowns { components, points, dim: self.setup.mesh.shape().dim() };
+                let matrix = match patterns.found() {
+                    Some(found) => CsrOperator::of_found(device, found)?,
+                    None => CsrOperator::new(device, pattern)?,
+                };
+                (
+                    SystemMatrix::Whole(Box::new(matrix)),
+                    LinearSolver::new(device, pattern, &unknowns, choice, systems)?,
+                )
             }
             Some(division) => {
                 let layout = &division.layouts[part];
@@ -505,15 +545,15 @@ fn check_cells(problem: BoundaryValueProblem, mesh: &Mesh) -> Result<(), Boundar
     }
 }
 
-/// The unknowns with prescribed values.
+/// The unknowns with prescribed values, on the sides of the boundary.
 fn prescribed(
     problem: BoundaryValueProblem,
     mesh: &Mesh,
-    numbering: &Numbering,
+    (numbering, points): (&Numbering, &[f64]),
     components: usize,
+    sides: &[FacetSide],
 ) -> PrescribedValues {
     let (dim, bounds) = (mesh.shape().dim(), bounds(mesh));
-    let points = numbering.dof_points(mesh);
     let mut all = PrescribedValues::default();
     for part in problem.prescribed() {
         let on_part = |point: &[f64]| match part {
@@ -521,7 +561,7 @@ fn prescribed(
             Prescribed::Near => Side { axis: 0, high: false }.holds(point, &bounds),
             Prescribed::Far => Side { axis: 0, high: true }.holds(point, &bounds),
         };
-        let dofs = facet_dofs(mesh, numbering, &on_part);
+        let dofs = facet_dofs(mesh, numbering, sides, &on_part);
         let at = |dof: i32| &points[dof as usize * dim..(dof as usize + 1) * dim];
         let middle = |axis: usize| {
             let along = dofs.iter().map(|dof| at(*dof)[axis]);

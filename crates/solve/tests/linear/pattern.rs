@@ -3,19 +3,26 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::systems::{devices, every_device};
+use purlin_fem::element::CellShape;
 use purlin_fem::mesh::Mesh;
 use purlin_fem::numbering::Numbering;
 use purlin_fem::sparse::{CsrPart, CsrPattern};
-use purlin_runtime::{Device, download_values};
+use purlin_forms::form::{Form, FunctionSpace, Inputs, div, ds, dx, grad, inner, test, trial};
+use purlin_forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
+use purlin_runtime::{Buffer, Device, download_values};
 use purlin_sample::Random;
-use purlin_solve::{PatternKernels, SolveError};
+use purlin_solve::{
+    Arrays, AssemblyStrategy, CsrOperator, FormPrograms, FoundPattern, MatrixAssembly, PatternKernels,
+    Patterns, SolveError, run,
+};
+use purlin_strategies::Mapping;
 
 /// Compares all arrays.
 fn compare(device: &dyn Device, kernels: &PatternKernels, sizes: [usize; 2], part: &CsrPart<'_>, what: &str) {
     let [height, width] = part.extents;
     let expected = CsrPattern::of_rows(sizes[0], sizes[1], height, width, part.rows, part.columns).unwrap();
     let found = kernels.find(device, sizes, part).unwrap();
-    let list = |buffer| download_values::<i32>(device, buffer).unwrap();
+    let list = |buffer: &Buffer| download_values::<i32>(device, buffer).unwrap();
     assert_eq!(list(&found.row_starts), expected.row_starts, "{what}");
     assert_eq!((found.rows, found.entries), (sizes[0], expected.columns.len()), "{what}");
     assert_eq!(list(&found.columns), expected.columns, "{what}");
@@ -62,6 +69,86 @@ fn patterns_of_random_maps_are_those_of_the_host() {
             compare(&*device, &kernels, sizes, &part, &what);
         }
     }
+}
+
+/// The entries of the matrix of a form, by the pattern of the host or by that of the device.
+fn assembled(
+    device: &dyn Device,
+    form: &Form,
+    mesh: &Mesh,
+    strategy: AssemblyStrategy,
+    is_found: bool,
+) -> Vec<f64> {
+    let lowered = |matrix| MeshForm::new(form, &LoweringOptions::new("tangent").with_matrix(matrix)).unwrap();
+    let mut arrays = Arrays::default();
+    let pattern_of = lowered(strategy.pattern());
+    let of_host = pattern_of.patterns(mesh).unwrap();
+    let found =
+        FoundPattern::find(device, &pattern_of, mesh, strategy.matrix(0), &mut arrays).unwrap().unwrap();
+    assert_eq!(found.rows().row_starts, of_host[0].row_starts);
+    assert_eq!(found.rows().columns, of_host[0].columns);
+    assert_eq!(found.rows().by_blocks(), of_host[0].by_blocks());
+    let patterns = if is_found { Patterns::from(&found) } else { Patterns::from(&of_host) };
+    let form = lowered(strategy.matrix(of_host[0].longest_row()));
+    let programs = FormPrograms::compile(device, form, &|_| vec![Mapping::single_cell()]).unwrap();
+    let before = device.traffic();
+    let assembly =
+        MatrixAssembly::new(device, &programs, mesh, &Inputs::new(), patterns, &[], &mut arrays).unwrap();
+    let copied = device.traffic().since(before).to_device;
+    if is_found && strategy == AssemblyStrategy::LookupTable {
+        // the nodes and cells of the geometry; the map was there, and the table was never on the host
+        assert_eq!(copied, (8 * mesh.nodes().len() + 4 * mesh.cells().len()) as u64);
+    }
+    let matrix = match is_found {
+        true => CsrOperator::of_found(device, &found).unwrap(),
+        false => CsrOperator::new(device, &of_host[0]).unwrap(),
+    };
+    let mut calls = Vec::new();
+    assembly.assemble(&[], matrix.values(), &mut calls);
+    run(device, &calls).unwrap();
+    download_values(device, matrix.values()).unwrap()
+}
+
+#[test]
+fn kernels_assemble_by_patterns_that_a_device_has_found() {
+    let mesh = Mesh::unit_cube(3).unwrap();
+    for device in devices() {
+        for (components, degree) in [(1, 1), (1, 2), (3, 1)] {
+            let space = match components {
+                1 => FunctionSpace::scalar(CellShape::Tetrahedron, degree),
+                _ => FunctionSpace::vector(CellShape::Tetrahedron, degree),
+            };
+            let (u, v) = (trial(&space), test(&space));
+            let stiffness = inner(grad(u.clone()), grad(v.clone())) * dx();
+            // blocks that are not symmetric
+            let form = if components == 1 { stiffness } else { stiffness + div(u) * div(v) * dx() };
+            for strategy in [AssemblyStrategy::LookupTable, AssemblyStrategy::OwnedRows] {
+                let of = |is_found| assembled(&*device, &form, &mesh, strategy, is_found);
+                let (found, expected) = (of(true), of(false));
+                let largest = expected.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
+                let far = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+                // 1e-15: terms of an entry may be added up in any order
+                let close = found.len() == expected.len() && far <= 1e-15 * 24.0 * largest;
+                assert!(close, "{strategy}, {components} of P{degree}: {far} of {largest}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_device_does_not_find_is_left_to_the_host() {
+    let device = purlin_runtime::open("c").unwrap();
+    let space = FunctionSpace::scalar(CellShape::Triangle, 1);
+    let mass = |measure| trial(&space) * test(&space) * measure;
+    let mesh = Mesh::unit_square(2).unwrap();
+    let is_found = |form: Form, matrix| {
+        let form = MeshForm::new(&form, &LoweringOptions::new("mass")).unwrap();
+        FoundPattern::find(&*device, &form, &mesh, matrix, &mut Arrays::default()).unwrap().is_some()
+    };
+    assert!(is_found(mass(dx()), MatrixResult::Sparse));
+    assert!(!is_found(mass(dx()), MatrixResult::Coloured), "no lists for it");
+    assert!(!is_found(mass(ds()), MatrixResult::Sparse), "a list of facets");
+    assert!(!is_found(mass(dx()) + mass(ds()), MatrixResult::Sparse), "two kernels");
 }
 
 #[test]

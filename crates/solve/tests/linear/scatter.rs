@@ -9,7 +9,7 @@ use purlin_codegen::{Options, Target, generate};
 use purlin_fem::element::CellShape;
 use purlin_fem::mesh::Mesh;
 use purlin_forms::form::{Form, FunctionSpace, Inputs, coefficient, ds, dx, grad, inner, test};
-use purlin_forms::lowering::{LoweringOptions, MeshForm, VectorResult};
+use purlin_forms::lowering::{LoweringOptions, MeshForm, NumberedMesh, VectorResult};
 use purlin_forms::reference;
 use purlin_interp::interpret;
 use purlin_runtime::{Device, buffer_of, download_values};
@@ -100,7 +100,8 @@ fn all_scatters_add_the_same() {
     for (space, n, mapping) in cases() {
         let mesh = moved(space.cell(), n);
         let form = helmholtz(&space);
-        let (_, n_dofs) = lowered(&form, VectorResult::Assembled).result_map(&mesh).unwrap();
+        let on = NumberedMesh::new(&mesh);
+        let n_dofs = lowered(&form, VectorResult::Assembled).result_numbering(&on).unwrap().n_dofs();
         let u = random.reals(n_dofs * space.components());
         let inputs = Inputs::new().field("u", u.clone()).of(&form);
         let expected = match space.cell().is_simplex() {
@@ -142,7 +143,9 @@ fn values_of_cells_give_what_gathered_ones_give() {
     for (space, n, mapping) in cases().into_iter().skip(1) {
         let mesh = moved(space.cell(), n);
         let form = helmholtz(&space);
-        let (map, n_dofs) = lowered(&form, VectorResult::Entities).result_map(&mesh).unwrap();
+        let on = NumberedMesh::new(&mesh);
+        let numbering = lowered(&form, VectorResult::Entities).result_numbering(&on).unwrap();
+        let (map, n_dofs) = (numbering.dofs(), numbering.n_dofs());
         let components = space.components();
         let u = random.reals(n_dofs * components);
         let expected = interpreted(&form, &mesh, &Inputs::new().field("u", u.clone()));

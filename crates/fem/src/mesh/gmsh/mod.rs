@@ -19,8 +19,8 @@ mod v41;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use super::facets::{FacetKey, facet_key};
-use super::{CellTags, FacetTag, Mesh, MeshError, Placement};
+use super::incidence::{EntityKey, entity_key};
+use super::{CellTags, FacetSide, FacetTag, Mesh, MeshError, Placement};
 use crate::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
 use purlin_capacity::check_memory;
 
@@ -291,7 +291,7 @@ impl File {
     ) -> Vec<FacetTag> {
         let dim = mesh.shape().dim();
         let corners = mesh.shape().facets()[0].len();
-        let mut tags: BTreeMap<FacetKey, BTreeSet<i32>> = BTreeMap::new();
+        let mut tags: BTreeMap<EntityKey, BTreeSet<i32>> = BTreeMap::new();
         for element in self.elements.iter().filter(|e| e.kind.dim + 1 == dim) {
             let vertex = |node: &u64| vertex_of.get(places.get(node)?).copied();
             let nodes = self.corners_of(element);
@@ -299,19 +299,17 @@ impl File {
             let vertices: Option<Vec<u32>> = nodes.iter().take(corners).map(vertex).collect();
             let groups = self.groups_of(element);
             if let Some(vertices) = vertices.filter(|_| !groups.is_empty()) {
-                tags.entry(facet_key(vertices)).or_default().extend(groups);
+                tags.entry(entity_key(vertices)).or_default().extend(groups);
             }
         }
         if tags.is_empty() {
             return Vec::new();
         }
-        let mut sides = mesh.sorted_sides();
-        sides.dedup_by_key(|(key, _)| *key);
-        let of_side = |(key, side)| {
-            let tags = tags.get(&key).into_iter().flatten();
-            tags.map(move |tag| FacetTag { side, tag: *tag })
+        let tagged = mesh.of_facets(|sides| Some((FacetSide::from(&sides[0]), tags.get(&sides[0].key)?)));
+        let of_side = |(side, tags): (FacetSide, &BTreeSet<i32>)| {
+            tags.iter().map(move |tag| FacetTag { side, tag: *tag }).collect::<Vec<_>>()
         };
-        let mut tags: Vec<FacetTag> = sides.into_iter().flat_map(of_side).collect();
+        let mut tags: Vec<FacetTag> = tagged.into_iter().flat_map(of_side).collect();
         tags.sort_unstable();
         tags
     }

@@ -1,0 +1,322 @@
+//! The pattern of the matrix of a form, as its device finds it, and what kernels read of it.
+
+use crate::pattern::steps;
+use crate::texts::{compiled, text};
+use crate::{Arrays, Call, DevicePattern, PatternKernels, SolveError, run};
+use purlin_fem::mesh::Mesh;
+use purlin_fem::sparse::{CsrPattern, SLICE, Slices, SlotPacking};
+use purlin_forms::form::FormError;
+use purlin_forms::lowering::{
+    BoundKernel, LoweredRole, MatrixMap, MatrixResult, MeshArray, MeshForm, SparseCount, SparseList,
+};
+use purlin_runtime::{Backend, Buffer, Device, RuntimeError, buffer_of, download_values};
+use std::sync::Arc;
+
+/// The pattern of a form's matrix, of which a device has found the rows and the places of entities.
+///
+/// The host knows the rows, and no entity: these stay on the device.
+pub struct FoundPattern {
+    rows: [CsrPattern; 1],
+    blocks: DevicePattern,
+    components: [usize; 2],
+    n_entities: usize,
+    extents: [usize; 2],
+    /// The degree of freedom of each of an entity's rows.
+    rows_of: Arc<Buffer>,
+}
+
+/// The patterns of a matrix, one a kernel: of the host, or one that a device has found.
+#[derive(Clone, Copy)]
+pub struct Patterns<'p> {
+    /// By kernel; one that was found has no entities.
+    pub rows: &'p [CsrPattern],
+    found: Option<&'p FoundPattern>,
+}
+
+impl<'p> From<&'p [CsrPattern]> for Patterns<'p> {
+    fn from(rows: &'p [CsrPattern]) -> Self {
+        Self { rows, found: None }
+    }
+}
+
+impl<'p> From<&'p Vec<CsrPattern>> for Patterns<'p> {
+    fn from(rows: &'p Vec<CsrPattern>) -> Self {
+        Self { rows, found: None }
+    }
+}
+
+impl<'p, const N: usize> From<&'p [CsrPattern; N]> for Patterns<'p> {
+    fn from(rows: &'p [CsrPattern; N]) -> Self {
+        Self { rows, found: None }
+    }
+}
+
+impl<'p> From<&'p FoundPattern> for Patterns<'p> {
+    fn from(found: &'p FoundPattern) -> Self {
+        Self { rows: &found.rows, found: Some(found) }
+    }
+}
+
+/// The patterns of the matrix of a form, found where that is fastest: on a card, or else on the host.
+pub struct FormPatterns {
+    of_host: Vec<CsrPattern>,
+    found: Option<FoundPattern>,
+}
+
+impl FormPatterns {
+    /// The patterns of a form on a mesh, for kernels that were lowered to a `matrix`.
+    ///
+    /// # Errors
+    /// As [`FoundPattern::find`].
+    pub fn new<'m>(
+        device: &dyn Device,
+        form: &MeshForm,
+        mesh: &'m Mesh,
+        matrix: MatrixResult,
+        arrays: &mut Arrays<'m>,
+    ) -> Result<Self, SolveError> {
+        let found = match device.info().backend {
+            Backend::Cuda => FoundPattern::find(device, form, mesh, matrix, arrays)?,
+            // a processor sorts faster by threads of the host
+            Backend::C | Backend::OpenCl => None,
+        };
+        let of_host = if found.is_some() { Vec::new() } else { form.patterns_on(&arrays.numbered(mesh))? };
+        Ok(Self { of_host, found })
+    }
+
+    /// By kernel, with what the device knows.
+    #[must_use]
+    pub fn all(&self) -> Patterns<'_> {
+        self.found.as_ref().map_or_else(|| Patterns::from(&self.of_host), Patterns::from)
+    }
+
+    /// The one that the device has found.
+    #[must_use]
+    pub const fn found(&self) -> Option<&FoundPattern> {
+        self.found.as_ref()
+    }
+}
+
+impl Patterns<'_> {
+    /// What the device has for a kernel to which a form was lowered, if it found the pattern.
+    ///
+    /// # Errors
+    /// A kernel that reads what the device does not find; no memory, a failing driver.
+    pub(crate) fn places(
+        &self,
+        device: &dyn Device,
+        matrix: MatrixResult,
+    ) -> Result<Option<Places>, SolveError> {
+        self.found.map(|found| found.places(device, matrix)).transpose()
+    }
+}
+
+/// What a kernel reads of a pattern, on the device.
+pub(crate) enum Places {
+    /// Where each entry of an entity's matrix stands.
+    Lookup(Arc<Buffer>),
+    Owned(Pairs),
+}
+
+/// The pairs of degrees of freedom and entities, as [`OwnedRows`](purlin_fem::sparse::OwnedRows) has them.
+pub(crate) struct Pairs {
+    n_owners: usize,
+    n_pairs: usize,
+    firsts: Arc<Buffer>,
+    counts: Arc<Buffer>,
+    entities: Arc<Buffer>,
+    rows: Arc<Buffer>,
+    slots: Arc<Buffer>,
+}
+
+/// What the device has for an argument.
+pub(crate) enum Found {
+    Count(usize),
+    Array(Arc<Buffer>),
+}
+
+impl Places {
+    /// What an argument of a kernel gets, if the device has found it.
+    pub(crate) fn of(&self, bound: &BoundKernel<'_>, name: &str) -> Option<Found> {
+        let role = bound.role(name)?;
+        let array = |buffer: &Arc<Buffer>| Some(Found::Array(Arc::clone(buffer)));
+        match (self, role) {
+            (Self::Lookup(positions), LoweredRole::Positions { .. }) => array(positions),
+            (Self::Owned(pairs), LoweredRole::EntityCount) => Some(Found::Count(pairs.n_pairs)),
+            (Self::Owned(pairs), LoweredRole::EntityCells) => array(&pairs.entities),
+            (Self::Owned(pairs), LoweredRole::SparseList { list, .. }) => match list {
+                SparseList::PairRows => array(&pairs.rows),
+                SparseList::PairFirsts => array(&pairs.firsts),
+                SparseList::PairCounts => array(&pairs.counts),
+                SparseList::Slots => array(&pairs.slots),
+                SparseList::RowStarts
+                | SparseList::Columns
+                | SparseList::EntityRows
+                | SparseList::EntityColumns => None,
+            },
+            (Self::Owned(pairs), LoweredRole::SparseCount { count: SparseCount::Owners, .. }) => {
+                Some(Found::Count(pairs.n_owners))
+            }
+            (Self::Lookup(_) | Self::Owned(_), _) => None,
+        }
+    }
+}
+
+/// Whether a device finds what the kernel of a form reads.
+const fn is_found(matrix: MatrixResult) -> bool {
+    match matrix {
+        MatrixResult::Sparse | MatrixResult::OwnedRows { .. } => true,
+        MatrixResult::Cells
+        | MatrixResult::Searched
+        | MatrixResult::SymmetricHalf
+        | MatrixResult::Coloured
+        | MatrixResult::Rowwise
+        | MatrixResult::Diagonal => false,
+    }
+}
+
+impl FoundPattern {
+    /// The pattern of the matrix of a form on a mesh, whose maps go to the device once, for kernels that
+    /// were lowered to a lookup table or to owned rows. None of other ones, of a form that adds to its
+    /// matrix by several kernels or on a part of the cells, and where 32 bits or the memory of the device do
+    /// not suffice for the lists that are sorted: the host takes these.
+    ///
+    /// # Errors
+    /// As [`MeshForm::patterns`]; a failing driver.
+    pub fn find<'m>(
+        device: &dyn Device,
+        form: &MeshForm,
+        mesh: &'m Mesh,
+        matrix: MatrixResult,
+        arrays: &mut Arrays<'m>,
+    ) -> Result<Option<Self>, SolveError> {
+        let on = arrays.numbered(mesh);
+        let maps = form.matrix_maps(&on)?;
+        let [(extents, [MatrixMap::All(of_rows, rows), MatrixMap::All(of_columns, columns)])] =
+            &maps.parts[..]
+        else {
+            return Ok(None);
+        };
+        let (sizes, components, n_entities) = (maps.sizes, maps.components, mesh.n_cells());
+        if !is_found(matrix) || n_entities == 0 || extents.contains(&0) {
+            return Ok(None);
+        }
+        let mut find = || -> Result<Self, SolveError> {
+            let mut map =
+                |space: &_, dofs| arrays.of_mesh(device, mesh, MeshArray::Map(Clone::clone(space)), dofs);
+            let (rows_of, columns_of) = (map(of_rows, rows.dofs())?, map(of_columns, columns.dofs())?);
+            let kernels = PatternKernels::new(device)?;
+            let blocks =
+                kernels.find_from(device, sizes, n_entities, (*extents, [&*rows_of, &*columns_of]))?;
+            let [starts, at] =
+                [&blocks.row_starts, &blocks.columns].map(|list| download_values(device, list));
+            let rows = CsrPattern::of_block_rows(starts?, at?, components);
+            Ok(Self { rows: [rows], blocks, components, n_entities, extents: *extents, rows_of })
+        };
+        match find() {
+            Ok(found) if i32::try_from(found.blocks.entries * components[0] * components[1]).is_ok() => {
+                Ok(Some(found))
+            }
+            // 32 bits do not count the numbers, of which the host says how many there are
+            Ok(_) | Err(SolveError::Form(FormError::Discretisation(_))) => Ok(None),
+            Err(SolveError::Runtime(RuntimeError::Allocation { .. })) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The rows of the matrix.
+    #[must_use]
+    pub const fn rows(&self) -> &CsrPattern {
+        &self.rows[0]
+    }
+
+    /// The rows on the device, if they are those of scalars: their starts and their columns.
+    #[must_use]
+    pub fn on_device(&self) -> Option<[Arc<Buffer>; 2]> {
+        let lists = || [&self.blocks.row_starts, &self.blocks.columns].map(Arc::clone);
+        (self.components == [1, 1]).then(lists)
+    }
+
+    fn places(&self, device: &dyn Device, matrix: MatrixResult) -> Result<Places, SolveError> {
+        match matrix {
+            MatrixResult::Sparse => Ok(Places::Lookup(self.lookup(device)?)),
+            MatrixResult::OwnedRows { longest } => {
+                Ok(Places::Owned(self.pairs(device, SlotPacking::of(longest.max(1)))?))
+            }
+            MatrixResult::Cells
+            | MatrixResult::Searched
+            | MatrixResult::SymmetricHalf
+            | MatrixResult::Coloured
+            | MatrixResult::Rowwise
+            | MatrixResult::Diagonal => Err(SolveError::Assembly),
+        }
+    }
+
+    /// Where each entry of an entity's matrix stands.
+    fn lookup(&self, device: &dyn Device) -> Result<Arc<Buffer>, SolveError> {
+        let ([height, width], [high, wide]) = (self.extents, self.components);
+        if [high, wide] == [1, 1] {
+            return Ok(Arc::clone(&self.blocks.positions));
+        }
+        let kernel = compiled(device, text!("places_of_components"))?;
+        let places = device.allocate(4 * (self.n_entities * height * high * width * wide) as u64)?;
+        let sizes = [("n", self.blocks.rows), ("n_entities", self.n_entities), ("height", height)];
+        let sizes = [&sizes[..], &[("width", width), ("high", high), ("wide", wide)]].concat();
+        let arrays: [(&str, &Buffer); 4] = [
+            ("rows_of", &self.rows_of),
+            ("row_starts", &self.blocks.row_starts),
+            ("blocks", &self.blocks.positions),
+            ("places", &places),
+        ];
+        run(device, &[Call::of(&kernel, &sizes, &arrays)])?;
+        Ok(Arc::new(places))
+    }
+
+    /// The pairs of degrees of freedom and entities.
+    fn pairs(&self, device: &dyn Device, packing: SlotPacking) -> Result<Pairs, SolveError> {
+        let refused = |e: purlin_fem::sparse::PatternError| FormError::Discretisation(e.to_string());
+        let starts: Vec<i32> = download_values(device, &self.blocks.term_starts)?;
+        let Slices { firsts, counts, n_pairs } = Slices::of(&starts).map_err(refused)?;
+        let slices: Vec<i32> = firsts.iter().step_by(SLICE).copied().collect();
+        let ([height, width], words) = (self.extents, packing.words(self.extents[1]));
+        let [entities, rows] = [device.allocate(4 * n_pairs as u64)?, device.allocate(4 * n_pairs as u64)?];
+        let slots = device.allocate(4 * (words * n_pairs) as u64)?;
+        let of_slices = buffer_of(device, &slices)?;
+        let kernel = compiled(device, text!("own_pairs"))?;
+        let sizes = [
+            ("n", self.blocks.rows),
+            ("n_pairs", n_pairs),
+            ("n_slices", slices.len()),
+            ("n_items", self.n_entities * height),
+            ("n_entities", self.n_entities),
+            ("height", height),
+            ("width", width),
+            ("words", words),
+            ("per_word", packing.slots()),
+            ("radix", packing.radix().unwrap_or(1) as usize),
+            ("components", self.components[1]),
+            ("steps", steps(slices.len())),
+        ];
+        let arrays: [(&str, &Buffer); 9] = [
+            ("slices", &of_slices),
+            ("starts", &self.blocks.term_starts),
+            ("term_entities", &self.blocks.term_entities),
+            ("term_rows", &self.blocks.term_rows),
+            ("row_starts", &self.blocks.row_starts),
+            ("places", &self.blocks.positions),
+            ("entities", &entities),
+            ("rows", &rows),
+            ("slots", &slots),
+        ];
+        run(device, &[Call::of(&kernel, &sizes, &arrays)])?;
+        Ok(Pairs {
+            n_owners: firsts.len(),
+            n_pairs,
+            firsts: Arc::new(buffer_of(device, &firsts)?),
+            counts: Arc::new(buffer_of(device, &counts)?),
+            entities: Arc::new(entities),
+            rows: Arc::new(rows),
+            slots: Arc::new(slots),
+        })
+    }
+}
