@@ -61,7 +61,7 @@ pub enum Unavailable {
     },
     /// NVRTC was not found.
     #[error(
-        "no NVRTC in {searched}; run scripts/cuda-wheels.sh, set `CUDA_HOME`, or set `PURLIN_CUDA_WHEELS` to the `site-packages` that holds nvidia-cuda-nvrtc"
+        "no NVRTC in {searched}; `pip install nvidia-cuda-nvrtc`, set `CUDA_HOME`, or set `PURLIN_CUDA_WHEELS` to the `site-packages` that holds it"
     )]
     NoNvrtc {
         /// Where it was looked for.
@@ -77,7 +77,7 @@ pub enum Unavailable {
     },
     /// ptxas was not found.
     #[error(
-        "no ptxas in {searched}; run scripts/cuda-wheels.sh, set `CUDA_HOME`, or set `PURLIN_CUDA_WHEELS` to the `site-packages` that holds nvidia-cuda-nvcc"
+        "no ptxas in {searched}; `pip install nvidia-cuda-nvcc`, set `CUDA_HOME`, or set `PURLIN_CUDA_WHEELS` to the `site-packages` that holds it"
     )]
     NoPtxas {
         /// Where it was looked for.

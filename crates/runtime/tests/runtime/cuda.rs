@@ -10,7 +10,7 @@ fn present() -> bool {
     match nvrtc::version() {
         Ok(_) => true,
         Err(e) => {
-            assert!(e.to_string().contains("scripts/cuda-wheels.sh"), "{e}");
+            assert!(e.to_string().contains("nvidia-cuda-nvrtc"), "{e}");
             println!("skipped: no NVRTC; run scripts/cuda-wheels.sh");
             false
         }

@@ -76,7 +76,7 @@ fn without_cuda_tools() {
     }
     assert!(text.contains("nvrtc: no NVRTC in `PURLIN_CUDA_WHEELS`, `CUDA_HOME`, the system's"), "{text}");
     assert!(text.contains("ptxas: no ptxas in"), "{text}");
-    assert_eq!(text.matches("scripts/cuda-wheels.sh").count(), 2, "{text}");
+    assert_eq!(text.matches("pip install nvidia-cuda-nv").count(), 2, "{text}");
 }
 
 #[test]
