@@ -2,11 +2,13 @@
 
 use super::failure::Failure;
 use super::out;
-use super::source::SourceArgs;
+use super::source::{Source, SourceArgs};
 use super::transform::TransformArgs;
 use clap::Args;
 use purlin::analysis::Analysis;
 use purlin::analysis::deps::{show_dependences, to_dot};
+use purlin::forms::CellKernel;
+use purlin::ir::Kernel;
 
 /// Print the dependences of a kernel: which instances must come before which
 ///
@@ -17,6 +19,7 @@ use purlin::analysis::deps::{show_dependences, to_dot};
 #[command(after_help = "\
 Examples:
   purlin deps laplace --dim 2 --degree 1
+  purlin deps my.purlin --recipe mine.json --step 3
   purlin deps laplace --dot | dot -Tsvg > deps.svg")]
 pub struct DepsArgs {
     #[command(flatten)]
@@ -26,19 +29,39 @@ pub struct DepsArgs {
     /// A graph for Graphviz instead of text
     #[arg(long)]
     dot: bool,
+    /// Those of the kernel after so many steps of the recipe or strategy
+    #[arg(long, value_name = "N")]
+    step: Option<usize>,
 }
 
 /// Runs the command.
 pub fn run(args: &DepsArgs) -> Result<(), Failure> {
     let source = args.source.source()?;
-    let kernel = match args.transform.is_given_for(&source) {
-        true => args.transform.apply(&source, &source.lower()?)?.kernel,
-        false => source.kernel()?,
+    let kernel = match args.step {
+        Some(step) => after(args, &source, step)?,
+        None if args.transform.is_given_for(&source) => {
+            args.transform.apply(&source, &source.lower()?)?.kernel
+        }
+        None => source.kernel()?,
     };
     let solver = |error| Failure::Refused(format!("the integer-set library failed: {error}"));
     let graph = Analysis::of(&kernel).dependence_graph().map_err(solver)?;
     if args.dot {
         return out(&to_dot(&kernel, &graph));
     }
+    if graph.edge_count() == 0 {
+        return out("no dependences: no two instances access an element that one of them writes\n");
+    }
     out(&show_dependences(&kernel, &graph).map_err(solver)?)
+}
+
+/// The kernel after the first steps of a recipe; those behind them need not be legal.
+fn after(args: &DepsArgs, source: &Source, step: usize) -> Result<Kernel, Failure> {
+    let (form, mut recipe, _) = args.transform.recipe(source, source.lower()?)?;
+    let steps = recipe.steps.len();
+    if step > steps {
+        return Err(Failure::Usage(format!("--step {step}: there are {steps} steps")));
+    }
+    recipe.steps.truncate(step);
+    Ok(recipe.apply(form.kernel())?)
 }

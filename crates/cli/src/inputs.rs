@@ -30,7 +30,7 @@ pub struct InputArgs {
     #[arg(long, value_enum, value_name = "ORDER")]
     pub numbering: Option<Order>,
     /// Value of a parameter of a file's kernel; repeat it for each
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(short, long, value_name = "NAME=VALUE")]
     param: Vec<ParamArg>,
     /// JSON object of argument values for a file's kernel, instead of random ones: {"rowptr": [0,
     /// 2, 3]}

@@ -155,9 +155,12 @@ fn print(args: &PrintArgs, source: &Source) -> Result<(), Failure> {
         let (lower, all) = (seconds(lowered.as_secs_f64()), seconds(generated.as_secs_f64()));
         eprintln!("lowering {lower}, mapping {map}, code generation {generate}; {all} in all");
     }
-    let resources = args.resources.as_deref().map(|arch| resources_text(arch, &program)).transpose()?;
+    let resources = args.resources.as_deref().map(|arch| resources_text(arch, &program)).transpose();
     let plan = if args.plan { plan_text(&kernel, &program, &nodes) } else { notes_text(&program) };
-    out(&format!("{}{plan}{}", resources.unwrap_or_default(), program.source))
+    // without a compiler of CUDA the rest is there
+    let text = resources.as_ref().map_or("", |text| text.as_deref().unwrap_or_default());
+    out(&format!("{text}{plan}{}", program.source))?;
+    resources.map(|_| ())
 }
 
 /// What the compiler reports of a kernel, as a comment.

@@ -37,7 +37,7 @@ pub struct StatsArgs {
     #[arg(long, default_value_t = 4)]
     cells: usize,
     /// Value of a parameter of a file's kernel; repeat it for each
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(short, long, value_name = "NAME=VALUE")]
     param: Vec<ParamArg>,
     /// Print formulas in the parameters instead of numbers; [n >= 2] counts as 1 where it holds, else as 0
     #[arg(long, conflicts_with_all = ["param", "cells"])]

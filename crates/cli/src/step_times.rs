@@ -32,7 +32,7 @@ pub struct TimeArgs {
     device: Option<String>,
     /// Value of a parameter of a file's kernel; repeat it for each. With them the conflicts over
     /// banks of local memory are counted after each step
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(short, long, value_name = "NAME=VALUE")]
     param: Vec<ParamArg>,
     /// JSON object of argument values for a file's kernel, instead of random ones
     #[arg(long, value_name = "FILE.json", requires = "time")]
@@ -136,17 +136,13 @@ impl StepTimes {
             let step = steps.last().map(|s| format!("after `{s}`: ")).unwrap_or_default();
             return Err(Failure::Refused(format!("{step}{fault}; seed {}", self.seed)));
         }
-        let time = loaded.time(&OPTIONS)?.median_s;
+        let timing = loaded.time(&OPTIONS)?;
+        let time = timing.median_s;
         let first = *self.first_s.get_or_insert(time);
         let before = self.last_s.replace(time);
-        Ok(match before {
-            None => seconds(time),
-            Some(before) => format!(
-                "{}, {:.2} times as fast as before, {:.2} times as at first",
-                seconds(time),
-                before / time,
-                first / time
-            ),
-        })
+        let gain = before.map_or_else(String::new, |before| {
+            format!(", {:.2} times as fast as before, {:.2} times as at first", before / time, first / time)
+        });
+        Ok(format!("{}{gain} (median of {}, least {})", seconds(time), timing.runs, seconds(timing.min_s)))
     }
 }
