@@ -243,6 +243,7 @@ impl From<LoadError> for Failure {
             LoadError::Runtime(error) => error.into(),
             LoadError::Values(_)
             | LoadError::Size(_)
+            | LoadError::Parameters(_)
             | LoadError::Memory { .. }
             | LoadError::Missing(_)
             | LoadError::Misfit { .. } => Self::new("ArgumentError", error.to_string()),
@@ -276,6 +277,7 @@ fn class(error: &RuntimeError) -> (&'static str, Option<&str>) {
             ("ArgumentError", Some(name))
         }
         RuntimeError::BadExtent { .. }
+        | RuntimeError::Parameters { .. }
         | RuntimeError::Expression { .. }
         | RuntimeError::Precondition { .. }
         | RuntimeError::GridTooLarge { .. }

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use purlin::ir::{Affine, Atom, Kernel, VarId, VarKind, Variable};
 use std::collections::BTreeMap;
 
-/// A parameter's value, and the argument that says it; none if the user does.
+/// A parameter's value, and what says it; none if the user does.
 type Known = BTreeMap<String, (i64, Option<String>)>;
 
 /// The shape of an array that is given for an argument.
@@ -34,10 +34,18 @@ pub(crate) fn parameters(
         if var.shape.len() != axes.len() {
             return Err(misfit(kernel, var, array, &known));
         }
-        pairs.extend(var.shape.iter().zip(axes).map(|(extent, found)| (array.name, extent, *found)));
+        let of_array = |(extent, found): (&Affine, &i64)| (array.name, extent.clone(), *found);
+        pairs.extend(var.shape.iter().zip(axes).map(of_array));
+    }
+    // an equation says either side
+    for (param, value) in kernel.definitions() {
+        let name = kernel.vars[param].name.as_str();
+        pairs.extend(value.as_affine().map(|value| (name, value.minus(&Affine::var(param)), 0)));
     }
     // each round finds a parameter or ends
-    while let Some((name, value, from)) = pairs.iter().find_map(|pair| solve(kernel, &known, pair)) {
+    while let Some((name, value, from)) =
+        computed(kernel, &known)?.or_else(|| pairs.iter().find_map(|pair| solve(kernel, &known, pair)))
+    {
         known.insert(name, (value, Some(from)));
     }
     for array in arrays {
@@ -89,11 +97,19 @@ fn is_one_element(var: &Variable, shape: &[i64]) -> bool {
     var.shape.is_empty() && shape.iter().all(|extent| *extent == 1)
 }
 
+/// A parameter that is computed from known ones.
+fn computed(kernel: &Kernel, known: &Known) -> Result<Option<(String, i64, String)>, Failure> {
+    let values = known.iter().map(|(name, (value, _))| (name.clone(), *value)).collect();
+    let all = kernel.with_defined(&values).map_err(|e| Failure::new("ArgumentError", e.to_string()))?;
+    let new = all.iter().find(|(name, _)| !known.contains_key(*name));
+    Ok(new.map(|(name, value)| (name.clone(), *value, name.clone())))
+}
+
 /// A parameter that one extent determines.
 fn solve(
     kernel: &Kernel,
     known: &Known,
-    (array, extent, found): &(&str, &Affine, i64),
+    (array, extent, found): &(&str, Affine, i64),
 ) -> Option<(String, i64, String)> {
     let extent = substituted(kernel, extent, known);
     let [(Atom::Var(var), factor)] = extent.terms() else { return None };

@@ -539,3 +539,43 @@ for i in 0..n
 
 def test_the_example_of_generic():
     assert doctest.testmod(sys.modules["purlin.generic"]).failed == 0
+
+
+COMPUTED = """
+kernel computed
+
+param n: i32
+param m: i32
+param d: i64 = n + m
+arg x: f64[n*m] in
+arg y: f64[?, 2] in
+arg z: f64[d, extent(y, 0)] out
+
+for i in 0..d
+  for j in 0..extent(y, 0)
+    z[i, j] = y[j, 1]
+    z[i, j] += x[i] if i < n*m
+"""
+
+
+@pytest.mark.parametrize("device", ["c", "opencl"])
+def test_parameters_that_are_computed_and_extents_that_arrays_say(device):
+    code = purlin.compile(COMPUTED, device)
+    x, y = np.arange(12.0), np.arange(10.0).reshape(5, 2)
+    z = np.empty((7, 5))
+    code(x=x, y=y, z=z, n=3, m=4)
+    assert np.array_equal(z, y[:, 1] + x[:7, None])
+    # one of the terms follows from the sum
+    z = np.empty((7, 5))
+    code(x=x, y=y, z=z, n=3)
+    assert np.array_equal(z, y[:, 1] + x[:7, None])
+    code(x=x[:0], y=y[:0], z=np.empty((3, 0)), n=3)
+    with pytest.raises(purlin.ArgumentError, match="`d` is given as 8, and it is computed as `n [+] m` = 7"):
+        code(x=x, y=y, z=z, n=3, m=4, d=8)
+    with pytest.raises(purlin.ShapeError, match=r"`x` of `computed` has shape \(12,\), needed \(15,\)"):
+        code(x=x, y=y, z=np.empty((8, 5)), n=3)
+    with pytest.raises(purlin.ShapeError, match=r"`z` of `computed` has shape \(7, 5\), needed \(7, 4\)"):
+        code(x=x, y=y[:4], z=z, n=3)
+    with pytest.raises(purlin.MissingArgument, match="parameter `n` of `computed` has no value"):
+        code(x=x, y=y, z=z)
+    assert [a.name for a in code.arguments] == ["n", "m", "d", "x", "y", "z", "n_m", "y_extent_0"]

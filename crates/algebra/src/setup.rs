@@ -99,8 +99,16 @@ impl Slice {
                 });
             }
         }
+        // what a parameter is computed from stands above it
+        let definitions: Vec<_> = setup.definitions().collect();
+        for (param, value) in definitions.into_iter().rev() {
+            if used.contains(&param) {
+                value.for_each(&mut |e| used.extend(e.as_load().map(|access| access.var)));
+            }
+        }
         setup.assumptions.retain(|a| match a {
             Assumption::Params(_) => true,
+            Assumption::Defined(param, _) => used.contains(param),
             Assumption::Injective(v) | Assumption::Ascending(v) => used.contains(v),
             Assumption::Symmetric(symmetry) => used.contains(&symmetry.var),
             Assumption::Lists(lists) => lists.vars().iter().all(|v| used.contains(v)),
@@ -148,7 +156,7 @@ pub(crate) fn only_for(kernel: &Kernel, slice: &Slice, vars: &[VarId]) -> BTreeS
     let schedule = kernel.schedule();
     let assumed = |v: VarId| {
         kernel.assumptions.iter().any(|a| match a {
-            Assumption::Params(_) => false,
+            Assumption::Params(_) | Assumption::Defined(..) => false,
             Assumption::Injective(var) | Assumption::Ascending(var) => *var == v,
             Assumption::Symmetric(symmetry) => symmetry.var == v,
             Assumption::Lists(lists) => lists.vars().contains(&v),

@@ -4,7 +4,7 @@ use crate::polyhedral::is_symbol;
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::domain::Constraint;
 use purlin_ir::ids::{InameId, VarId};
-use purlin_ir::kernel::{Assumption, Kernel, VarKind};
+use purlin_ir::kernel::{Kernel, VarKind};
 
 /// The lowest constant where an axis starts: its indices from there up to the loop's values do nothing.
 const LOWEST: i64 = -4096;
@@ -79,14 +79,14 @@ fn extreme(kernel: &Kernel, e: &Affine, upper: bool) -> Option<i64> {
 /// What the assumptions on a symbol alone say.
 fn extreme_of_symbol(kernel: &Kernel, var: VarId, upper: bool) -> Option<i64> {
     let atom = Atom::Var(var);
-    let bound = |assumption: &Assumption| {
-        let Assumption::Params(c) = assumption else { return None };
+    let bound = |c: &Constraint| {
         let (a, rest) = (c.expr().coefficient(&atom), c.expr().constant_term());
         let alone = c.expr().terms().len() == 1 && is_symbol(kernel, var);
         let sign = if upper { -1 } else { 1 };
         let towards = a * sign > 0 || a != 0 && matches!(c, Constraint::Zero(_));
         (alone && towards).then(|| -sign * (rest * (a * sign).signum()).div_euclid(a.abs()))
     };
-    let bounds = kernel.assumptions.iter().filter_map(bound);
+    let known = kernel.known_of_parameters();
+    let bounds = known.iter().filter_map(bound);
     if upper { bounds.min() } else { bounds.max() }
 }

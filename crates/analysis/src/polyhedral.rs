@@ -11,7 +11,7 @@ use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::domain::{Constraint, Domain};
 use purlin_ir::expr::{BinaryOp, Expr, UnaryOp};
 use purlin_ir::ids::{Id, InameId, InsnId, VarId};
-use purlin_ir::kernel::{Assumption, Direction, Kernel, VarKind};
+use purlin_ir::kernel::{Direction, Kernel, VarKind};
 use purlin_ir::types::ScalarType;
 use purlin_isl as isl;
 use std::borrow::Cow;
@@ -65,6 +65,58 @@ pub fn symbol_ranges(kernel: &Kernel) -> Vec<(String, i64, i64)> {
     kernel.vars.ids().filter(narrow).map(range).collect()
 }
 
+/// Values of all parameters that are tried for a witness.
+const TRIED: [i64; 4] = [1, 2, 3, 0];
+
+/// Whether parameters that are computed have the values that they are computed as.
+pub fn is_real(kernel: &Kernel, point: &[(String, i64)]) -> bool {
+    let of_param = |name: &String| kernel.var(name).is_some_and(|v| kernel.vars[v].kind == VarKind::Param);
+    let params = point.iter().filter(|(name, _)| of_param(name)).cloned().collect();
+    kernel.with_defined(&params).is_ok()
+}
+
+/// The smallest point of a set, with symbols that fit their types. Of parameters that are computed by
+/// products isl knows bounds alone: if the point [is not real](is_real), small values of the other parameters
+/// are tried, and where none of them has a point it stays the answer.
+///
+/// # Errors
+/// A failure of isl.
+pub fn smallest_point(kernel: &Kernel, set: &isl::Set) -> Result<Option<isl::Point>, isl::IslError> {
+    smallest(kernel, |point: &isl::Point| point, |ranges| set.lexmin_point_within(ranges))
+}
+
+/// The smallest pair of a map, as [`smallest_point`].
+///
+/// # Errors
+/// A failure of isl.
+pub fn smallest_pair(kernel: &Kernel, map: &isl::Map) -> Result<Option<isl::Pair>, isl::IslError> {
+    smallest(kernel, |pair: &isl::Pair| &pair.params, |ranges| map.lexmin_pair_within(ranges))
+}
+
+fn smallest<P>(
+    kernel: &Kernel,
+    values: impl Fn(&P) -> &[(String, i64)],
+    find: impl Fn(&[(String, i64, i64)]) -> Result<Option<P>, isl::IslError>,
+) -> Result<Option<P>, isl::IslError> {
+    let ranges = symbol_ranges(kernel);
+    let Some(point) = find(&ranges)? else { return Ok(None) };
+    if is_real(kernel, values(&point)) {
+        return Ok(Some(point));
+    }
+    for n in TRIED {
+        let is_given = |id: VarId| kernel.vars[id].kind == VarKind::Param && kernel.definition(id).is_none();
+        let given = kernel.vars.iter().filter(|(id, _)| is_given(*id)).map(|(_, v)| (v.name.clone(), n));
+        let given = given.collect();
+        let Ok(all) = kernel.with_defined(&given) else { continue };
+        let others = ranges.iter().filter(|(name, ..)| !all.contains_key(name)).cloned();
+        let fixed = all.iter().map(|(name, value)| (name.clone(), *value, *value));
+        if let Some(point) = find(&fixed.chain(others).collect::<Vec<_>>())? {
+            return Ok(Some(point));
+        }
+    }
+    Ok(Some(point))
+}
+
 impl<'k> Polyhedral<'k> {
     /// Looks at a well-formed kernel.
     pub fn new(kernel: &'k Kernel) -> Self {
@@ -107,14 +159,8 @@ impl<'k> Polyhedral<'k> {
             settled,
             instances,
         };
-        let assumed = this.kernel.assumptions.iter().filter_map(|a| match a {
-            Assumption::Params(c) => this.constraint(c, Side::Source),
-            Assumption::Injective(_)
-            | Assumption::Ascending(_)
-            | Assumption::Symmetric(_)
-            | Assumption::Lists(_) => None,
-        });
-        this.context = assumed.collect();
+        let known = this.kernel.known_of_parameters();
+        this.context = known.iter().filter_map(|c| this.constraint(c, Side::Source)).collect();
         this
     }
 

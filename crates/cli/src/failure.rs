@@ -210,6 +210,7 @@ impl From<LoadError> for Failure {
             LoadError::Size(_)
             | LoadError::Memory { .. }
             | LoadError::Missing(_)
+            | LoadError::Parameters(_)
             | LoadError::Misfit { .. } => Self::Usage(error.to_string()),
         }
     }

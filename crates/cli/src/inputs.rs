@@ -10,7 +10,9 @@ use purlin::check_memory;
 use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::NumberingOrder;
 use purlin::interp::{Memory, Value};
-use purlin::ir::{Affine, Assumption, Class, Direction, Expr, Kernel, ScalarType, VarId, VarKind, Variable};
+use purlin::ir::{
+    Affine, Assumption, Atom, Class, Direction, Expr, Kernel, ScalarType, VarId, VarKind, Variable,
+};
 use purlin::runtime::RuntimeError;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -97,6 +99,7 @@ pub fn inputs(args: &Wanted<'_>, kernel: &Kernel, seed: u64) -> Result<Inputs, F
     let mut memory = Memory::new();
     let mut params = ParamArg::of_kernel(args.param, &args.fixed, kernel)?;
     let given = given(args, kernel)?;
+    add_extents(kernel, &given, &mut params)?;
     if args.order.is_some() && lowered.is_none() {
         let message = "--numbering is for forms and for kernels that were lowered from one";
         return Err(Failure::Usage(message.into()));
@@ -128,17 +131,18 @@ pub fn inputs(args: &Wanted<'_>, kernel: &Kernel, seed: u64) -> Result<Inputs, F
         }
     }
     params.iter().for_each(|(name, value)| memory.set_param(name, *value));
+    let mut needed = kernel.vars.values().filter(|v| v.kind == VarKind::Param);
+    if let Some(Variable { name, .. }) = needed.find(|v| !params.contains_key(&v.name)) {
+        return Err(match lowered.is_some() {
+            true => Failure::Usage(format!("{}, or give --cells 4", missing(name).text())),
+            false => missing(name),
+        });
+    }
     check_sizes(kernel, &params)?;
     let mut random = Random::new(seed);
     for (id, var) in kernel.vars.iter() {
         let name = &var.name;
         match var.kind {
-            VarKind::Param if !params.contains_key(name) => {
-                return Err(match lowered.is_some() {
-                    true => Failure::Usage(format!("{}, or give --cells 4", missing(name).text())),
-                    false => missing(name),
-                });
-            }
             VarKind::Argument(Direction::In | Direction::InOut) => {}
             VarKind::Param | VarKind::Argument(Direction::Out) | VarKind::Temporary | VarKind::Table(_) => {
                 continue;
@@ -236,6 +240,60 @@ fn given(args: &Wanted<'_>, kernel: &Kernel) -> Result<BTreeMap<String, serde_js
         });
     }
     Ok(given)
+}
+
+/// Adds the parameters that the numbers of values say, and what is computed from them.
+fn add_extents(
+    kernel: &Kernel,
+    given: &BTreeMap<String, serde_json::Value>,
+    params: &mut BTreeMap<String, i64>,
+) -> Result<(), Failure> {
+    let found = |params: &BTreeMap<String, i64>| {
+        let of = |(name, json): (&String, &serde_json::Value)| {
+            of_length(kernel, name, json.as_array()?.len(), params).transpose()
+        };
+        given.iter().find_map(of).transpose()
+    };
+    while let Some((name, value)) = found(params)? {
+        params.insert(name, value);
+        let all = kernel.with_defined(params).map_err(|error| Failure::Usage(error.to_string()))?;
+        *params = all.into_owned();
+    }
+    Ok(())
+}
+
+/// The only unknown parameter in the shape of an array with this number of elements, and its value.
+fn of_length(
+    kernel: &Kernel,
+    name: &str,
+    elements: usize,
+    params: &BTreeMap<String, i64>,
+) -> Result<Option<(String, i64)>, Failure> {
+    let Some(var) = kernel.var(name).map(|id| &kernel.vars[id]) else { return Ok(None) };
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        var.shape.iter().map(|e| (e, evaluate(kernel, e, params))).partition(|(_, value)| value.is_some());
+    let [(extent, _)] = unknown[..] else { return Ok(None) };
+    let rest = known.iter().try_fold(1_i64, |rest, (_, value)| rest.checked_mul((*value)?));
+    let extent = extent.substitute(&|atom| match atom {
+        Atom::Var(v) => params.get(&kernel.vars[*v].name).copied().map(Affine::constant),
+        Atom::Iname(_) | Atom::Floor(..) => None,
+    });
+    let (Some(rest), Ok(elements), [(Atom::Var(param), factor)]) =
+        (rest.filter(|rest| *rest > 0), i64::try_from(elements), extent.terms())
+    else {
+        return Ok(None);
+    };
+    let param = &kernel.vars[*param].name;
+    let value = elements / rest - extent.constant_term();
+    if elements % rest != 0 || value % factor != 0 {
+        let shape: Vec<_> = var.shape.iter().map(|e| kernel.show_affine(e).to_string()).collect();
+        let shape = shape.join(", ");
+        let message = format!(
+            "`{name}` has {elements} values, and no `{param}` makes that [{shape}]; give others, or --param {param}=1000"
+        );
+        return Err(Failure::Usage(message));
+    }
+    Ok(Some((param.clone(), value / factor)))
 }
 
 /// The values, if they are as many as the argument has elements.

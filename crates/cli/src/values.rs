@@ -7,6 +7,7 @@ use purlin::forms::mesh::Mesh;
 use purlin::forms::numbering::NumberingOrder;
 use purlin::ir::text::suggestion;
 use purlin::ir::{Affine, Atom, Kernel, VarId, VarKind};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
@@ -93,7 +94,8 @@ impl ParamArg {
                 return Err(Failure::Usage(message));
             }
         }
-        Ok(params)
+        let params = kernel.with_defined(&params).map(Cow::into_owned);
+        params.map_err(|error| Failure::Usage(error.to_string()))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::factors::{Factor, factors};
 use crate::interval::Interval;
 use crate::launch_bounds::Reach;
 use crate::names::Names;
-use purlin_ir::{Affine, Assumption, Atom, AxisTag, Constraint, Id, InameId, Kernel, VarId, VarKind};
+use purlin_ir::{Affine, Atom, AxisTag, Constraint, Id, InameId, Kernel, VarId, VarKind};
 use std::cell::Cell;
 use std::cmp::Ordering;
 
@@ -76,18 +76,8 @@ impl<'k> Env<'k> {
     }
 
     fn assume_parameters(&mut self) {
-        for assumption in &self.kernel.assumptions {
-            match assumption {
-                Assumption::Params(Constraint::NonNegative(e)) => self.assume_param(e),
-                Assumption::Params(Constraint::Zero(e)) => {
-                    self.assume_param(e);
-                    self.assume_param(&e.times(-1));
-                }
-                Assumption::Injective(_)
-                | Assumption::Ascending(_)
-                | Assumption::Symmetric(_)
-                | Assumption::Lists(_) => {}
-            }
+        for constraint in self.kernel.known_of_parameters() {
+            constraint.not_negative().iter().for_each(|e| self.assume_param(e));
         }
     }
 

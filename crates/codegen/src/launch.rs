@@ -4,9 +4,12 @@ use crate::axes::{Axes, host_expr};
 use crate::code::Code;
 use crate::error::CodegenError;
 use crate::function::Param;
-use crate::plan::{ArgKind, ArgSpec, BufferAccess, Feature, HostExpr, LaunchPlan, Precondition};
+use crate::plan::{ArgKind, ArgSpec, BufferAccess, Defined, Feature, HostExpr, LaunchPlan, Precondition};
 use crate::target::TargetDescription;
-use purlin_ir::{AddressSpace, Assumption, Constraint, Direction, Kernel, ScalarType, VarKind, Variable};
+use purlin_ir::{
+    AddressSpace, Assumption, BinaryOp, Constraint, Direction, Expr, Kernel, ScalarType, UnaryOp, VarId,
+    VarKind, Variable,
+};
 
 /// Arguments in the order of the signature: parameters, arguments, global tables and global
 /// temporaries as the kernel lists its variables, each with its parameter in the code.
@@ -94,7 +97,65 @@ pub(crate) fn plan(
         private_bytes,
         features,
         preconditions,
+        defined: defined(kernel),
         notes: code.notes.clone(),
+    })
+}
+
+/// The parameters that are computed, in order.
+pub(crate) fn defined(kernel: &Kernel) -> Vec<Defined> {
+    let of = |(param, value): (VarId, &Expr)| {
+        Some(Defined { name: kernel.vars[param].name.clone(), value: computed(kernel, value)? })
+    };
+    kernel.definitions().filter_map(of).collect()
+}
+
+/// What a parameter is computed as; none of what the verifier of kernels refuses.
+fn computed(kernel: &Kernel, e: &Expr) -> Option<HostExpr> {
+    let negative = |e| HostExpr::Mul(Box::new(HostExpr::Const(-1)), Box::new(e));
+    Some(match e {
+        Expr::Int(value) => HostExpr::Const(*value),
+        Expr::Load(access) => HostExpr::Param(kernel.vars[access.var].name.clone()),
+        Expr::Unary(UnaryOp::Neg, a) => negative(computed(kernel, a)?),
+        Expr::Binary(op, a, b) => {
+            let (a, b) = (computed(kernel, a)?, computed(kernel, b)?);
+            let (a, b) = (Box::new(a), Box::new(b));
+            match op {
+                BinaryOp::Add => HostExpr::Add(a, b),
+                BinaryOp::Sub => HostExpr::Add(a, Box::new(negative(*b))),
+                BinaryOp::Mul => HostExpr::Mul(a, b),
+                BinaryOp::FloorDiv => HostExpr::FloorDiv(a, b),
+                BinaryOp::Mod => {
+                    let whole = HostExpr::Mul(Box::new(HostExpr::FloorDiv(a.clone(), b.clone())), b);
+                    HostExpr::Add(a, Box::new(negative(whole)))
+                }
+                BinaryOp::Min => HostExpr::Min(a, b),
+                BinaryOp::Max => HostExpr::Max(a, b),
+                BinaryOp::Div
+                | BinaryOp::TruncDiv
+                | BinaryOp::TruncRem
+                | BinaryOp::BitAnd
+                | BinaryOp::BitOr
+                | BinaryOp::BitXor
+                | BinaryOp::Shl
+                | BinaryOp::Shr
+                | BinaryOp::Lt
+                | BinaryOp::Le
+                | BinaryOp::Eq
+                | BinaryOp::Ne
+                | BinaryOp::And
+                | BinaryOp::Or => return None,
+            }
+        }
+        Expr::Unary(..)
+        | Expr::Real(_)
+        | Expr::Iname(_)
+        | Expr::Call(..)
+        | Expr::Cast(..)
+        | Expr::Select(..)
+        | Expr::Reduce(_)
+        | Expr::Rule(..)
+        | Expr::RuleParam(_) => return None,
     })
 }
 
@@ -111,7 +172,8 @@ pub(crate) fn conditions(kernel: &Kernel) -> Vec<Precondition> {
 
 fn preconditions(kernel: &Kernel, assumption: &Assumption) -> Vec<Precondition> {
     let (text, values) = match assumption {
-        Assumption::Injective(_)
+        Assumption::Defined(..)
+        | Assumption::Injective(_)
         | Assumption::Ascending(_)
         | Assumption::Symmetric(_)
         | Assumption::Lists(_) => return Vec::new(),

@@ -105,6 +105,7 @@ mod loop_barriers;
 mod lower;
 mod names;
 mod notes;
+mod parameters;
 mod passes;
 pub mod placed;
 pub mod plan;
@@ -128,11 +129,12 @@ mod vectors;
 
 pub use error::CodegenError;
 pub use notes::{NoVectors, Note};
+pub use parameters::ParameterError;
 pub use passes::{Pass, pass_named, passes};
 pub use placed::PlacedKernel;
 pub use plan::{
-    ArgKind, ArgSpec, BufferAccess, Entry, Feature, HostExpr, HostStep, LaunchPlan, Precondition, Program,
-    Sequence,
+    ArgKind, ArgSpec, BufferAccess, Defined, Entry, Feature, HostExpr, HostStep, LaunchPlan, Precondition,
+    Program, Sequence,
 };
 pub use program::{Code, Options, generate};
 pub use synchronisation::{Synchronisation, synchronisation};

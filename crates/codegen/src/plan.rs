@@ -153,6 +153,9 @@ pub struct LaunchPlan {
     pub features: Vec<Feature>,
     /// Conditions on the parameters that the code relies on; a launch that breaks one is refused.
     pub preconditions: Vec<Precondition>,
+    /// Parameters that the caller need not give, each computed from parameters and those before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub defined: Vec<Defined>,
     /// What a reader of the code would not expect: loops that stay scalar, or run on one work-item.
     #[serde(default)]
     pub notes: Vec<Note>,
@@ -190,6 +193,15 @@ pub struct Precondition {
     pub value: HostExpr,
     /// The condition as the user wrote it, for the error.
     pub text: String,
+}
+
+/// A parameter that is computed before a launch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Defined {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: HostExpr,
 }
 
 /// One argument of the entry point.
@@ -327,7 +339,7 @@ impl HostExpr {
         names.into_iter().any(|name| params.contains(&name))
     }
 
-    fn params<'e>(&'e self, names: &mut Vec<&'e str>) {
+    pub(crate) fn params<'e>(&'e self, names: &mut Vec<&'e str>) {
         match self {
             Self::Const(_) => {}
             Self::Param(name) => names.push(name),

@@ -202,6 +202,7 @@ fn whole_plan(kernel: &Kernel, main: &Function, entries: &[Entry], target: &Targ
         private_bytes: most(&|plan| plan.private_bytes),
         features: features.into_iter().collect(),
         preconditions,
+        defined: launch::defined(kernel),
         notes,
     }
 }
@@ -401,7 +402,7 @@ fn forget_others(part: &mut Kernel) {
     }
     let written: BTreeSet<VarId> = part.insns.values().map(|insn| insn.lhs.var).collect();
     part.assumptions.retain(|assumption| match assumption {
-        Assumption::Params(_) => true,
+        Assumption::Params(_) | Assumption::Defined(..) => true,
         Assumption::Injective(var) | Assumption::Ascending(var) => !written.contains(var),
         Assumption::Symmetric(symmetry) => !written.contains(&symmetry.var),
         Assumption::Lists(_) => true,

@@ -1,6 +1,7 @@
 //! Values of the parameters for the first picture.
 
 use purlin_ir::{Affine, Assumption, Atom, Constraint, Kernel, VarKind};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Extent of a loop that nothing divides into blocks.
@@ -18,7 +19,8 @@ pub fn drawn(kernels: &[&Kernel], given: &BTreeMap<String, i64>) -> BTreeMap<Str
         Some(_) | None => PLAIN,
     };
     for kernel in kernels {
-        for var in kernel.vars.values().filter(|var| var.kind == VarKind::Param) {
+        let is_given = |id| kernel.vars[id].kind == VarKind::Param && kernel.definition(id).is_none();
+        for var in kernel.vars.iter().filter(|(id, _)| is_given(*id)).map(|(_, var)| var) {
             values.entry(var.name.clone()).or_insert(start);
         }
     }
@@ -26,7 +28,8 @@ pub fn drawn(kernels: &[&Kernel], given: &BTreeMap<String, i64>) -> BTreeMap<Str
     for _ in 0..4 {
         let broken = |assumption: &&Assumption| match assumption {
             Assumption::Params(constraint) => holds(kernel, constraint, &values) == Some(false),
-            Assumption::Injective(_)
+            Assumption::Defined(..)
+            | Assumption::Injective(_)
             | Assumption::Ascending(_)
             | Assumption::Symmetric(_)
             | Assumption::Lists(_) => false,
@@ -42,7 +45,8 @@ pub fn drawn(kernels: &[&Kernel], given: &BTreeMap<String, i64>) -> BTreeMap<Str
             values.entry(name).and_modify(|value| *value = value.saturating_mul(2));
         }
     }
-    values
+    // what does not fit is refused where the kernel runs
+    kernel.with_defined(&values).map_or_else(|_| values.clone(), Cow::into_owned)
 }
 
 fn holds(kernel: &Kernel, constraint: &Constraint, values: &BTreeMap<String, i64>) -> Option<bool> {

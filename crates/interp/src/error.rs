@@ -1,5 +1,6 @@
 //! Why a kernel could not be run to its end.
 
+use purlin_ir::DefinitionError;
 use purlin_ir::types::ScalarType;
 use purlin_ir::verify::KernelError;
 use std::fmt;
@@ -32,6 +33,8 @@ impl fmt::Display for Site {
 pub enum InterpError {
     #[error(transparent)]
     Kernel(#[from] KernelError),
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
     #[error("{kind} `{name}` is missing; give it a value")]
     Missing { kind: &'static str, name: String },
     #[error("`{name}` holds elements of type {found}, needed {needed}")]

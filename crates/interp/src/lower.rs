@@ -24,7 +24,8 @@ const MAX_ELEMENTS: u128 = 1 << 48;
 /// an assumption, an extent that is negative.
 pub fn lower(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<Program, InterpError> {
     kernel.verify()?;
-    let params = param_values(kernel, params)?;
+    let params = kernel.with_defined(params)?;
+    let params = param_values(kernel, &params)?;
     check_assumptions(kernel, &params)?;
     let shapes = kernel.vars.ids().map(|v| shape(kernel, v, &params)).collect::<Result<_, _>>()?;
     let statements = statements(&Lowering { kernel, params: &params, in_index: false })?;

@@ -3,6 +3,7 @@
 use purlin_ir::kernel::Kernel;
 use purlin_ir::types::{Flag, ScalarType};
 use purlin_ir::{Bf16, Complex, F16, TableData};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 macro_rules! values {
@@ -291,12 +292,17 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The values of a kernel's parameters and variables; others are left out.
+    /// The values of a kernel's parameters, with those that are computed, and of its variables; others are
+    /// left out.
     #[must_use]
     pub fn of_kernel(&self, kernel: &Kernel) -> Self {
         let mut memory = Self::new();
         for (name, value) in self.params.iter().filter(|(name, _)| kernel.var(name).is_some()) {
             memory.set_param(name, *value);
+        }
+        // a value that does not fit is refused where the kernel runs
+        if let Ok(Cow::Owned(all)) = kernel.with_defined(&memory.params) {
+            memory.params = all;
         }
         for (name, value) in self.values.iter().filter(|(name, _)| kernel.var(name).is_some()) {
             memory.set(name, value.clone());

@@ -3,7 +3,7 @@
 use crate::affine::Affine;
 use crate::domain::Constraint;
 use crate::ids::VarId;
-use crate::kernel::{Assumption, Kernel, VarKind};
+use crate::kernel::{Kernel, VarKind};
 use crate::lists::BlockLists;
 use crate::symmetry::{NoSymmetry, Symmetry};
 use crate::types::ScalarType;
@@ -38,15 +38,7 @@ impl Kernel {
 
     /// What the assumptions say of the parameters.
     pub(crate) fn not_negative(&self) -> Vec<Affine> {
-        let of = |assumption: &Assumption| match assumption {
-            Assumption::Params(Constraint::NonNegative(e)) => vec![e.clone()],
-            Assumption::Params(Constraint::Zero(e)) => vec![e.clone(), e.times(-1)],
-            Assumption::Injective(_)
-            | Assumption::Ascending(_)
-            | Assumption::Symmetric(_)
-            | Assumption::Lists(_) => Vec::new(),
-        };
-        self.assumptions.iter().flat_map(of).collect()
+        self.known_of_parameters().iter().flat_map(Constraint::not_negative).collect()
     }
 }
 

@@ -83,6 +83,18 @@ impl KernelBuilder {
         self.variable(Variable::new(name, ty, VarKind::Param, [], AddressSpace::Private))
     }
 
+    /// Declares an integer parameter that is computed from parameters before it.
+    pub fn defined_param(
+        &mut self,
+        name: impl Into<String>,
+        ty: ScalarType,
+        value: impl Into<Expr>,
+    ) -> VarId {
+        let param = self.param(name, ty);
+        self.assume(Assumption::Defined(param, value.into()));
+        param
+    }
+
     /// Declares an argument; without axes and `In` it is a scalar passed by value.
     pub fn argument(
         &mut self,

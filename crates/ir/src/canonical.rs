@@ -1,6 +1,7 @@
 //! Canonical ids: inames and instructions numbered in order of appearance, nothing unreachable.
 
 use crate::affine::{Affine, Atom};
+use crate::defined::normalised;
 use crate::expr::{Access, Expr};
 use crate::ids::{Id, InameId, InsnId};
 use crate::kernel::{Assumption, Kernel, Node};
@@ -37,10 +38,24 @@ impl Kernel {
     #[must_use]
     pub fn renumbered(mut self) -> (Self, Renumbering) {
         for assumption in &mut self.assumptions {
-            if let Assumption::Params(c) = assumption {
-                *c = c.clone().normalised();
+            match assumption {
+                Assumption::Params(c) => *c = c.clone().normalised(),
+                Assumption::Defined(_, value) => *value = normalised(value),
+                Assumption::Injective(_)
+                | Assumption::Ascending(_)
+                | Assumption::Symmetric(_)
+                | Assumption::Lists(_) => {}
             }
         }
+        // definitions are written with their parameters, before all that is assumed
+        self.assumptions.sort_by_key(|assumption| match assumption {
+            Assumption::Defined(param, _) => param.index(),
+            Assumption::Params(_)
+            | Assumption::Injective(_)
+            | Assumption::Ascending(_)
+            | Assumption::Symmetric(_)
+            | Assumption::Lists(_) => usize::MAX,
+        });
         let order = appearance(&self);
         let insns: Vec<InsnId> = self.schedule().into_iter().map(|(insn, _)| insn).collect();
         if in_order(&order, self.inames.len()) && in_order(&insns, self.insns.len()) {

@@ -29,6 +29,15 @@ impl Constraint {
         Self::Zero(a.minus(b)).normalised()
     }
 
+    /// What is not negative where the constraint holds.
+    #[must_use]
+    pub fn not_negative(&self) -> Vec<Affine> {
+        match self {
+            Self::NonNegative(e) => vec![e.clone()],
+            Self::Zero(e) => vec![e.clone(), e.times(-1)],
+        }
+    }
+
     /// The expression that is compared with zero.
     pub fn expr(&self) -> &Affine {
         match self {

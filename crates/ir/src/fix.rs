@@ -63,9 +63,13 @@ impl Kernel {
             insn.map_expressions(&mut rewrite);
             insn.lhs.var = moved(insn.lhs.var);
         }
+        kernel.assumptions.retain(|a| !matches!(a, Assumption::Defined(param, _) if *param == var));
         for assumption in &mut kernel.assumptions {
             match assumption {
                 Assumption::Params(c) => *c = c.substitute(&replace),
+                Assumption::Defined(param, value) => {
+                    (*param, *value) = (moved(*param), value.map(&mut rewrite));
+                }
                 Assumption::Injective(v) | Assumption::Ascending(v) => *v = moved(*v),
                 Assumption::Symmetric(symmetry) => symmetry.var = moved(symmetry.var),
                 Assumption::Lists(lists) => *lists = lists.map_vars(&moved),

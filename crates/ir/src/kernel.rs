@@ -336,10 +336,12 @@ pub struct Rule {
 }
 
 /// Something the user asserts and the analysis may use.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Assumption {
     /// The parameters satisfy this.
     Params(crate::domain::Constraint),
+    /// A parameter is not given but computed, from parameters above it ([`Kernel::with_defined`]).
+    Defined(VarId, Expr),
     /// Different indices of this integer array hold different values.
     Injective(VarId),
     /// No entry of this one-dimensional integer array is less than the one before it.

@@ -14,7 +14,7 @@ use crate::affine::{Affine, Atom};
 use crate::domain::Constraint;
 use crate::expr::{Access, BinaryOp, Expr, UnaryOp};
 use crate::ids::{Id, InameId, VarId};
-use crate::kernel::{Assumption, Kernel, VarKind, Variable};
+use crate::kernel::{Kernel, VarKind, Variable};
 
 /// The largest power of two that is asked for: the elements of the widest vectors.
 pub const MOST: u64 = 16;
@@ -67,8 +67,8 @@ impl Multiples {
     /// Learns from every equation what the others tell; whether that is something new.
     fn learn(&mut self, kernel: &Kernel) -> bool {
         let mut grown = false;
-        for assumption in &kernel.assumptions {
-            let Assumption::Params(Constraint::Zero(e)) = assumption else { continue };
+        for constraint in kernel.known_of_parameters() {
+            let Constraint::Zero(e) = &constraint else { continue };
             for (atom, _) in e.terms() {
                 if let Atom::Var(v) = atom
                     && kernel.vars[*v].kind == VarKind::Param

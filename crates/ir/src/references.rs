@@ -51,6 +51,9 @@ impl Kernel {
         }
         let assumed = self.assumptions.iter().filter_map(|assumption| match assumption {
             Assumption::Params(c) => self.foreign_in_affine(c.expr()),
+            Assumption::Defined(param, value) => {
+                foreign(&self.vars, *param).or_else(|| self.foreign_in_expr(value))
+            }
             Assumption::Injective(var) | Assumption::Ascending(var) => foreign(&self.vars, *var),
             Assumption::Symmetric(symmetry) => foreign(&self.vars, symmetry.var),
             Assumption::Lists(lists) => lists.vars().into_iter().find_map(|v| foreign(&self.vars, v)),

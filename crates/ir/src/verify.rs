@@ -10,6 +10,7 @@
 //! 5. Nothing writes to a parameter, an `in` argument, a table or constant memory.
 //! 6. Shapes and strides mention parameters only; strides keep elements apart; tables have constant
 //!    shapes and as many values.
+//!    A parameter that is computed is computed once, by integer operations on parameters above it.
 //! 7. Arguments are global (scalars are passed by value); temporaries are not `constant`.
 //! 8. Rules use earlier rules only, and neither inames nor reductions; the names of their parameters
 //!    are names, all different, and name nothing else. Expanded, a rule is as deep as an expression
@@ -161,6 +162,7 @@ impl Kernel {
         for assumption in &self.assumptions {
             match assumption {
                 Assumption::Params(c) => self.verify_parametric(&|| "an assumption".into(), c.expr())?,
+                Assumption::Defined(param, value) => self.verify_definition(*param, value)?,
                 Assumption::Injective(v) => {
                     self.verify_integers(*v, "injective needs an integer array", &|axes| axes > 0)?;
                 }
@@ -248,6 +250,7 @@ impl Kernel {
         let mirrored = self.assumptions.iter().find_map(|assumption| match assumption {
             Assumption::Symmetric(symmetry) => Some(symmetry.var).filter(of_record),
             Assumption::Params(_)
+            | Assumption::Defined(..)
             | Assumption::Injective(_)
             | Assumption::Ascending(_)
             | Assumption::Lists(_) => None,

@@ -88,7 +88,7 @@ pub fn fuse_kernels(first: &Kernel, second: &Kernel, name: &str) -> Result<Fused
 /// The arrays of which an assumption says something.
 pub(crate) fn assumed_arrays(assumption: &Assumption) -> Vec<VarId> {
     match assumption {
-        Assumption::Params(_) => Vec::new(),
+        Assumption::Params(_) | Assumption::Defined(..) => Vec::new(),
         Assumption::Injective(var) | Assumption::Ascending(var) => vec![*var],
         Assumption::Symmetric(symmetry) => vec![symmetry.var],
         Assumption::Lists(lists) => lists.vars(),
@@ -202,7 +202,11 @@ impl Merge<'_> {
         let same =
             own.ty == var.ty && own.shape == var.shape && own.layout == var.layout && own.space == var.space;
         let kind = match (&own.kind, &var.kind) {
-            (VarKind::Param, VarKind::Param) => Some(VarKind::Param),
+            (VarKind::Param, VarKind::Param) => {
+                let of_second = self.second.var(&var.name).and_then(|v| self.second.definition(v));
+                let needed = of_second.map(|value| self.definition(value));
+                (self.kernel.definition(shared) == needed.as_ref()).then_some(VarKind::Param)
+            }
             (VarKind::Argument(first), VarKind::Argument(second)) => {
                 Some(VarKind::Argument(joined(*first, *second)))
             }
@@ -309,6 +313,14 @@ impl Merge<'_> {
         found
     }
 
+    /// What a parameter of the second program is computed as, in terms of the result.
+    fn definition(&self, value: &Expr) -> Expr {
+        value.map(&mut |e| match e.as_load() {
+            Some(access) => Expr::scalar(self.vars[access.var.index()]),
+            None => e,
+        })
+    }
+
     fn assumption(&self, assumption: &Assumption) -> Assumption {
         let moved = |v: VarId| self.vars[v.index()];
         match assumption {
@@ -316,6 +328,7 @@ impl Merge<'_> {
                 Atom::Var(v) => Some(Affine::var(moved(*v))),
                 Atom::Iname(_) | Atom::Floor(..) => None,
             })),
+            Assumption::Defined(param, value) => Assumption::Defined(moved(*param), self.definition(value)),
             Assumption::Injective(v) => Assumption::Injective(moved(*v)),
             Assumption::Ascending(v) => Assumption::Ascending(moved(*v)),
             Assumption::Symmetric(symmetry) => {

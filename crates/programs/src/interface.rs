@@ -1,7 +1,7 @@
 //! The same program with other names of arguments, or fewer of them.
 
 use crate::{checked, refused};
-use purlin_ir::{Assumption, Atom, Id, Kernel, VarId, VarKind, Variable};
+use purlin_ir::{Assumption, Atom, Expr, Id, Kernel, VarId, VarKind, Variable};
 use purlin_steps::lookup;
 use purlin_steps::mentioned::mentioned;
 use purlin_steps::refusal::{Refusal, TransformError};
@@ -91,10 +91,12 @@ fn in_shapes(kernel: &Kernel, param: VarId) -> bool {
         kernel.vars.values().flat_map(|v| v.shape.iter().chain(v.layout.strides().into_iter().flatten()));
     let assumed = kernel.assumptions.iter().filter_map(|a| match a {
         Assumption::Params(c) => Some(c.expr()),
-        Assumption::Injective(_)
+        Assumption::Defined(..)
+        | Assumption::Injective(_)
         | Assumption::Ascending(_)
         | Assumption::Symmetric(_)
         | Assumption::Lists(_) => None,
     });
-    of_vars.chain(assumed).any(|e| e.any_symbol(&mut is))
+    let is_term = |value: &Expr| value.any(&mut |e| e.as_load().is_some_and(|access| access.var == param));
+    of_vars.chain(assumed).any(|e| e.any_symbol(&mut is)) || kernel.definitions().any(|(_, e)| is_term(e))
 }

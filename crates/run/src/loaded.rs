@@ -3,7 +3,7 @@
 use crate::laid_out;
 use purlin_analysis::Analysis;
 use purlin_codegen::plan::HostExprError;
-use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, LaunchPlan, Program};
+use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, LaunchPlan, ParameterError, Program};
 use purlin_interp::{InterpError, LaunchReport, Memory, Value, with_elements};
 use purlin_ir::{Kernel, ScalarType};
 use purlin_runtime::cuda::ptxas::Resources;
@@ -24,6 +24,9 @@ pub enum LoadError {
     /// A size has no value.
     #[error(transparent)]
     Size(#[from] HostExprError),
+    /// A parameter has no value, or two.
+    #[error(transparent)]
+    Parameters(#[from] Box<ParameterError>),
     /// The arrays do not fit.
     #[error(
         "the arrays of the launch take {needed} bytes, and `{device}` has {available}; use a smaller problem"
@@ -75,7 +78,7 @@ impl<'d> Loaded<'d> {
     /// # Errors
     /// A program the device refuses, an argument that is missing or does not fit, no memory.
     pub fn new(device: &'d dyn Device, program: &Program, memory: &Memory) -> Result<Self, LoadError> {
-        check_sizes(device, &program.plan, memory)?;
+        check_sizes(device, &program.plan, &parameters(&program.plan, memory)?)?;
         Self::compiled(device, device.compile(program)?, memory)
     }
 
@@ -130,9 +133,13 @@ impl<'d> Loaded<'d> {
     /// # Errors
     /// As [`Loaded::in_turn`]; the programs from before are gone then, and nothing can be launched.
     pub fn exchange(&mut self, executables: Vec<Executable>, memory: &Memory) -> Result<(), LoadError> {
+        let mut params = memory.params().clone();
         for executable in &executables {
-            check_sizes(self.device, executable.plan(), memory)?;
+            let of_plan = parameters(executable.plan(), memory)?;
+            check_sizes(self.device, executable.plan(), &of_plan)?;
+            params.extend(of_plan);
         }
+        let memory = &Given { memory, params };
         let mut old: BTreeMap<_, _> = std::mem::take(&mut self.slots).into_iter().collect();
         for spec in executables.iter().flat_map(|e| &e.plan().args) {
             if let Some((_, shared)) = self.slots.iter().find(|(name, _)| *name == spec.name) {
@@ -260,24 +267,24 @@ impl<'d> Loaded<'d> {
 
 impl Slot {
     /// Whether it can stay for another program's argument: an array of the same type and length.
-    fn suits(&self, spec: &ArgSpec, memory: &Memory) -> Result<bool, LoadError> {
+    fn suits(&self, spec: &ArgSpec, given: &Given<'_>) -> Result<bool, LoadError> {
         let Self::Array(buffer, ty) = self else { return Ok(false) };
         let ArgKind::Buffer { len, .. } = &spec.kind else { return Ok(false) };
         let negative = |_| HostExprError::Negative(spec.name.clone());
-        let len = u64::try_from(len.eval(memory.params())?).map_err(negative)?;
+        let len = u64::try_from(len.eval(&given.params)?).map_err(negative)?;
         Ok(*ty == spec.ty && buffer.bytes() == len * spec.ty.bytes())
     }
 
     /// Refuses an array of a program that one before takes in another size or type.
-    fn fits(&self, spec: &ArgSpec, memory: &Memory) -> Result<(), LoadError> {
+    fn fits(&self, spec: &ArgSpec, given: &Given<'_>) -> Result<(), LoadError> {
         let (Self::Array(buffer, ty), ArgKind::Buffer { len, .. }) = (self, &spec.kind) else {
             return Ok(());
         };
-        if self.suits(spec, memory)? {
+        if self.suits(spec, given)? {
             return Ok(());
         }
         let found = format!("{} elements of type {ty} in a program before", buffer.bytes() / ty.bytes());
-        let needed = format!("{} of type {}", len.eval(memory.params())?, spec.ty);
+        let needed = format!("{} of type {}", len.eval(&given.params)?, spec.ty);
         Err(LoadError::Misfit { name: spec.name.clone(), found, needed })
     }
 
@@ -308,17 +315,33 @@ impl Slot {
     }
 }
 
+/// Values of arguments, and of all parameters of the programs that take them.
+struct Given<'m> {
+    memory: &'m Memory,
+    params: BTreeMap<String, i64>,
+}
+
+/// The parameters of a program.
+fn parameters(plan: &LaunchPlan, memory: &Memory) -> Result<BTreeMap<String, i64>, LoadError> {
+    let elements = |name: &str| memory.get(name).map(|value| value.len() as u64);
+    Ok(plan.parameters(memory.params(), &elements)?)
+}
+
 /// Whether parameters fit their types and all arrays together the device, before anything is
 /// allocated.
-fn check_sizes(device: &dyn Device, plan: &LaunchPlan, memory: &Memory) -> Result<(), LoadError> {
+fn check_sizes(
+    device: &dyn Device,
+    plan: &LaunchPlan,
+    params: &BTreeMap<String, i64>,
+) -> Result<(), LoadError> {
     for spec in plan.args.iter().filter(|s| s.kind == ArgKind::Param && s.ty == ScalarType::I32) {
-        let value = memory.get_param(&spec.name).filter(|v| i32::try_from(*v).is_err());
-        if let Some(value) = value {
+        let value = params.get(&spec.name).filter(|v| i32::try_from(**v).is_err());
+        if let Some(&value) = value {
             let (name, ty) = (spec.name.clone(), spec.ty);
             return Err(RuntimeError::ParameterRange { name, value, ty }.into());
         }
     }
-    let (needed, info) = (plan.bytes(memory.params())?, device.info());
+    let (needed, info) = (plan.bytes(params)?, device.info());
     match info.available_bytes() {
         Some(available) if needed > available => {
             Err(LoadError::Memory { needed, available, device: info.name.clone() })
@@ -328,11 +351,12 @@ fn check_sizes(device: &dyn Device, plan: &LaunchPlan, memory: &Memory) -> Resul
 }
 
 /// The value of one argument on the device; none for a table, which the device uploads itself.
-fn slot(device: &dyn Device, spec: &ArgSpec, memory: &Memory) -> Result<Option<Slot>, LoadError> {
+fn slot(device: &dyn Device, spec: &ArgSpec, given: &Given<'_>) -> Result<Option<Slot>, LoadError> {
     let missing = || LoadError::Missing(spec.name.clone());
+    let Given { memory, params } = given;
     Ok(Some(match &spec.kind {
         ArgKind::Table(_) | ArgKind::Scratch { .. } => return Ok(None),
-        ArgKind::Param => Slot::Param(memory.get_param(&spec.name).ok_or_else(missing)?),
+        ArgKind::Param => Slot::Param(*params.get(&spec.name).ok_or_else(missing)?),
         ArgKind::Scalar => {
             let value = memory.get(&spec.name).ok_or_else(missing)?;
             fits(spec, value, 1)?;
@@ -340,7 +364,7 @@ fn slot(device: &dyn Device, spec: &ArgSpec, memory: &Memory) -> Result<Option<S
         }
         ArgKind::Buffer { len, access } => {
             let negative = |_| HostExprError::Negative(spec.name.clone());
-            let len = usize::try_from(len.eval(memory.params())?).map_err(negative)?;
+            let len = usize::try_from(len.eval(params)?).map_err(negative)?;
             let buffer = match (memory.get(&spec.name), access) {
                 (Some(value), BufferAccess::In | BufferAccess::InOut) => {
                     fits(spec, value, len)?;

@@ -112,7 +112,8 @@ fn collect<'a>(exe: &Shared, args: &[(&'a str, Arg<'a>)]) -> Result<Given<'a>, R
         }
     }
     for spec in &exe.plan.args {
-        if is_given(spec) && !given.contains_key(spec.name.as_str()) {
+        // parameters may follow from others and from the lengths of arrays
+        if is_given(spec) && spec.kind != ArgKind::Param && !given.contains_key(spec.name.as_str()) {
             return Err(missing(exe, spec));
         }
     }
@@ -177,9 +178,30 @@ fn parameters(exe: &Shared, given: &Given<'_>) -> Result<Params, RuntimeError> {
                 params.insert(spec.name.clone(), *v);
             }
             Some(other) => return Err(wrong_type(exe, spec, other)),
-            None => {} // `collect` refused it
+            None => {}
         }
     }
+    let elements = |name: &str| {
+        let bytes = match given.get(name)? {
+            Arg::Buffer(buffer) => buffer.bytes(),
+            Arg::Foreign(foreign) => foreign.bytes(),
+            Arg::Param(_)
+            | Arg::F32(_)
+            | Arg::F64(_)
+            | Arg::C64(_)
+            | Arg::C128(_)
+            | Arg::I32(_)
+            | Arg::I64(_)
+            | Arg::U32(_)
+            | Arg::U64(_) => return None,
+        };
+        let spec = exe.plan.args.iter().find(|spec| spec.name == name)?;
+        Some(bytes / spec.ty.bytes())
+    };
+    let params = exe.plan.parameters(&params, &elements);
+    let params = params.map_err(|source| RuntimeError::Parameters { entry: exe.entry.clone(), source })?;
+    let is_missing = |spec: &&ArgSpec| spec.kind == ArgKind::Param && !params.contains_key(&spec.name);
+    exe.plan.args.iter().find(is_missing).map_or(Ok(()), |spec| Err(missing(exe, spec)))?;
     Ok(params)
 }
 
@@ -191,10 +213,11 @@ fn value<'a>(
     params: &Params,
     info: &DeviceInfo,
 ) -> Result<Value<'a>, RuntimeError> {
-    let Some(arg) = given.get(spec.name.as_str()) else {
+    let known = params.get(&spec.name).filter(|_| spec.kind == ArgKind::Param).map(|v| Arg::Param(*v));
+    let Some(arg) = known.or_else(|| given.get(spec.name.as_str()).copied()) else {
         return Err(missing(exe, spec));
     };
-    match (&spec.kind, *arg) {
+    match (&spec.kind, arg) {
         (ArgKind::Param, Arg::Param(v)) => param(spec, v).ok_or_else(|| wrong_range(exe, spec, v)),
         (ArgKind::Scalar, Arg::F32(v)) if spec.ty == ScalarType::F32 => Ok(Value::F32(v)),
         (ArgKind::Scalar, Arg::F64(v)) if spec.ty == ScalarType::F64 => Ok(Value::F64(v)),

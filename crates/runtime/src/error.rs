@@ -1,6 +1,6 @@
 //! What can go wrong between a program and its results, and how to mend it.
 
-use purlin_codegen::{Feature, Target, plan::HostExprError};
+use purlin_codegen::{Feature, ParameterError, Target, plan::HostExprError};
 use std::path::PathBuf;
 
 /// Why a backend cannot be used on this machine, and how to get it.
@@ -271,6 +271,14 @@ pub enum RuntimeError {
         expected: String,
         /// What came.
         found: String,
+    },
+    /// A parameter that has no value, or two.
+    #[error("`{entry}`: {source}")]
+    Parameters {
+        /// The program.
+        entry: String,
+        /// Why.
+        source: Box<ParameterError>,
     },
     /// A parameter beyond the range of its type.
     #[error("parameter `{name}` = {value} does not fit `{ty}`; use a smaller size or 64-bit indices")]

@@ -307,6 +307,7 @@ mod tests {
             private_bytes: 0,
             features: Vec::new(),
             preconditions: Vec::new(),
+            defined: Vec::new(),
             notes: Vec::new(),
         };
         Program {

@@ -7,7 +7,7 @@ use super::plan::{IdiomPlan, RangePlan};
 use super::range::pick;
 use purlin_ir::affine::Affine;
 use purlin_ir::constant::TableData;
-use purlin_ir::expr::{Access, Expr, MathFn, UpdateOp};
+use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, UpdateOp};
 use purlin_ir::ids::InameId;
 use purlin_ir::types::ScalarType;
 
@@ -18,6 +18,9 @@ impl Draw {
     pub(super) fn idiom(&mut self, plan: &IdiomPlan) {
         if self.is_of_records(plan) {
             return self.joined(plan);
+        }
+        if self.config.records && plan.index[1] & 16 != 0 && plan.op & 32 != 0 {
+            return self.computed(plan);
         }
         // what needs most steps to be used comes twice
         let all: [fn(&mut Self, &IdiomPlan); 14] = [
@@ -118,6 +121,38 @@ impl Draw {
                 this.b.update(name, lhs, UpdateOp::Add, value);
             });
         }
+    }
+
+    /// An array whose extent is a parameter that is computed from the others, filled and used.
+    fn computed(&mut self, plan: &IdiomPlan) {
+        let [n, m] = [self.n, self.m].map(Expr::scalar);
+        let of = |op, a: &Expr, b: &Expr| Expr::binary(op, a.clone(), b.clone());
+        let choices = [
+            n.clone() * m.clone(),
+            n.clone() * 2 + 1,
+            of(BinaryOp::Max, &n, &m),
+            of(BinaryOp::FloorDiv, &(n.clone() * m.clone()), &m) + m.clone(),
+            of(BinaryOp::Min, &n, &m) + of(BinaryOp::Mod, &n, &m),
+        ];
+        let [name, array] = [self.name("d"), self.name("t")];
+        let size = self.b.defined_param(name, ScalarType::I64, pick(&choices, plan.kind));
+        let array = self.b.temporary(array, ScalarType::F64, [Affine::var(size)]);
+        let mut each = |of: &mut dyn FnMut(&mut Self, Access)| {
+            let name = self.name("i");
+            let i = self.b.open_loop(name, Affine::constant(0), Affine::var(size));
+            of(self, Access::new(array, [i.into()]));
+            self.b.close_loop();
+        };
+        each(&mut |this, element| {
+            let (value, name) = (this.expression(&plan.value), this.name("s"));
+            let i = Expr::Cast(ScalarType::F64, Box::new(element.index[0].clone()));
+            this.b.assign(name, element, Expr::call(MathFn::Sin, [i + value]));
+        });
+        each(&mut |this, element| {
+            let ((lhs, ty), name) = (this.target(plan), this.name("s"));
+            let value = this.stored(ty, Expr::Load(element) * 0.5);
+            this.b.update(name, lhs, UpdateOp::Add, value);
+        });
     }
 
     /// Two values of each iteration in the columns of one array.

@@ -230,10 +230,13 @@ fn memory(kernel: &Kernel, n: i64) -> Memory {
 fn memory_with(kernel: &Kernel, n: i64, other: Option<(&str, i64)>) -> Memory {
     let kernel = &*kernel.scalar_form();
     let mut memory = Memory::new();
-    let of =
-        |var: VarId| other.filter(|(name, _)| *name == kernel.vars[var].name).map_or(n, |(_, value)| value);
-    let params = kernel.vars.iter().filter(|(_, v)| v.kind == VarKind::Param);
-    params.for_each(|(id, v)| memory.set_param(v.name.clone(), of(id)));
+    let given = |name: &str| other.filter(|(other, _)| *other == name).map_or(n, |(_, value)| value);
+    let params =
+        kernel.vars.iter().filter(|(id, v)| v.kind == VarKind::Param && kernel.definition(*id).is_none());
+    let params = params.map(|(_, v)| (v.name.clone(), given(&v.name))).collect();
+    let params = kernel.with_defined(&params).unwrap().into_owned();
+    params.iter().for_each(|(name, value)| memory.set_param(name, *value));
+    let of = |var: VarId| params.get(&kernel.vars[var].name).copied().unwrap();
     for (id, var) in kernel.vars.iter() {
         if !matches!(var.kind, VarKind::Argument(_)) {
             continue;

@@ -35,7 +35,7 @@ pub fn mentioned(kernel: &Kernel) -> Vec<bool> {
             Assumption::Injective(v) | Assumption::Ascending(v) => mark(*v),
             Assumption::Symmetric(symmetry) => mark(symmetry.var),
             Assumption::Lists(lists) => lists.vars().into_iter().for_each(&mut mark),
-            Assumption::Params(_) => {} // mentions parameters only
+            Assumption::Params(_) | Assumption::Defined(..) => {} // mentions parameters only
         }
     }
     used

@@ -226,6 +226,7 @@ impl FixArgument {
                 | Assumption::Injective(_)
                 | Assumption::Ascending(_)
                 | Assumption::Lists(_)
+                | Assumption::Defined(..)
                 | Assumption::Params(_) => {}
             }
         }

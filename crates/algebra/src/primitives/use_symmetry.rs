@@ -189,6 +189,7 @@ impl Primitive for UseSymmetry {
             Assumption::Injective(_)
             | Assumption::Ascending(_)
             | Assumption::Lists(_)
+            | Assumption::Defined(..)
             | Assumption::Params(_) => None,
         });
         let tables = draw::vars(kernel, |v| kept(v) && matches!(v.kind, VarKind::Table(_)));

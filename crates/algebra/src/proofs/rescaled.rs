@@ -2,7 +2,7 @@
 
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::{AccessSite, DependenceKind};
-use purlin_analysis::polyhedral::{Side, equal_values, symbol_ranges};
+use purlin_analysis::polyhedral::{Side, equal_values, smallest_point};
 use purlin_ir::{
     Access, Affine, Atom, BinaryOp, Expr, InameId, InsnId, Kernel, MathFn, Node, Real, VarId, WriteOp,
 };
@@ -303,7 +303,7 @@ impl Nest<'_, '_> {
         let all = poly.in_context(poly.domains(&loops, Side::Source).0);
         let read = NewRead { poly, sites: &sites[first..], id, iname, loops: &loops, condition: None };
         let rest = read.unwritten(isl::Set::from_disjuncts(&space, &all)?)?;
-        let point = rest.lexmin_point_within(&symbol_ranges(kernel))?;
+        let point = smallest_point(kernel, &rest)?;
         STARTED.refute(point.map(|params| AtParameters {
             params,
             found: format!("nothing has surely set `{}` to {from}", kernel.vars[var].name),

@@ -1,7 +1,7 @@
 //! A dependence between two instructions, and its instance relation.
 
 use super::pair::{Span, named};
-use crate::polyhedral::{Polyhedral, Side, difference, symbol_ranges};
+use crate::polyhedral::{Polyhedral, Side, difference, smallest_pair};
 use crate::question::Relation;
 use crate::witness::{Instance, Witness};
 use purlin_ir::affine::{Affine, Atom};
@@ -184,7 +184,7 @@ impl Dependence {
     /// # Errors
     /// A failure of isl.
     pub fn witness(&self, kernel: &Kernel, part: &isl::Map) -> Result<Option<Witness>, isl::IslError> {
-        let Some(pair) = part.lexmin_pair_within(&symbol_ranges(kernel))? else { return Ok(None) };
+        let Some(pair) = smallest_pair(kernel, part)? else { return Ok(None) };
         let point = |p: &[(String, i64)]| p.iter().map(|(_, v)| *v).collect::<Vec<_>>();
         let params: Vec<_> = pair.params.clone();
         let source = Instance::new(kernel, self.source, point(&pair.input));

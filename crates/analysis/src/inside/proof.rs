@@ -2,14 +2,14 @@
 
 use super::reach::{Cause, Outside, Reach};
 use super::sites::Site;
-use crate::polyhedral::{Polyhedral, Side, cross, symbol_ranges};
+use crate::polyhedral::{Polyhedral, Side, cross, is_real, smallest_point};
 use crate::witness::Instance;
 use foldhash::fast::FixedState;
 use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::domain::{Constraint, Domain};
 use purlin_ir::elimination::implied;
 use purlin_ir::ids::InameId;
-use purlin_ir::kernel::{Assumption, VarKind};
+use purlin_ir::kernel::VarKind;
 use purlin_isl as isl;
 use std::collections::HashMap;
 
@@ -25,11 +25,7 @@ pub(super) struct Proofs<'p, 'k> {
 impl<'p, 'k> Proofs<'p, 'k> {
     pub(super) fn new(poly: &'p Polyhedral<'k>) -> Self {
         let mut assumed = Vec::new();
-        for assumption in &poly.kernel.assumptions {
-            if let Assumption::Params(c) = assumption {
-                push(&mut assumed, c);
-            }
-        }
+        poly.kernel.known_of_parameters().iter().for_each(|c| push(&mut assumed, c));
         // an argument of negative extent cannot be given
         let arguments = poly.kernel.vars.values().filter(|v| matches!(v.kind, VarKind::Argument(_)));
         for extent in arguments.flat_map(|v| &v.shape).filter(|e| e.as_constant().is_none()) {
@@ -57,7 +53,8 @@ impl<'p, 'k> Proofs<'p, 'k> {
                 match self.outside(site, &distance) {
                     Ok(None) => {}
                     Ok(Some(point)) => match self.unseen(site) {
-                        None => return self.witness(site, &point),
+                        None if is_real(&self.poly.kernel, &point) => return self.witness(site, &point),
+                        None => open = open.or(Some(Cause::Computed)),
                         cause => open = open.or(cause),
                     },
                     Err(_) => open = open.or(Some(Cause::Solver)),
@@ -93,6 +90,8 @@ impl<'p, 'k> Proofs<'p, 'k> {
             constraints.iter().filter(|c| self.poly.is_symbolic(c.expr())).for_each(|c| push(&mut facts, c));
         }
         facts.extend(self.assumed.iter().cloned());
+        let defined = self.poly.kernel.known_of_definitions(facts.clone());
+        defined.iter().for_each(|c| push(&mut facts, c));
         let rest = |e: &Affine| facts.iter().any(|f| least(&facts, &e.minus(f)).is_some_and(|c| c >= 0));
         if least(&facts, distance).is_some_and(|c| c >= 0) || rest(distance) {
             return true;
@@ -135,8 +134,8 @@ impl<'p, 'k> Proofs<'p, 'k> {
         let context = context.filter_map(|c| poly.constraint(&c, Side::Source)).collect();
         let dims = poly.names(&site.loops, Side::Source);
         let space = isl::SetSpace::new(&dims, &poly.params);
-        isl::Set::from_disjuncts(&space, &cross(&all, &[context]))?
-            .lexmin_point_within(&symbol_ranges(&poly.kernel))
+        let set = isl::Set::from_disjuncts(&space, &cross(&all, &[context]))?;
+        smallest_point(&poly.kernel, &set)
     }
 
     fn witness(&self, site: &Site<'_>, point: &[(String, i64)]) -> Reach {

@@ -37,6 +37,8 @@ pub enum Cause {
     Index,
     /// A loop's bound or a condition is read from memory or not affine.
     Domain,
+    /// Of a parameter that is computed only bounds are known.
+    Computed,
     /// isl gave up.
     Solver,
 }
@@ -46,6 +48,7 @@ impl fmt::Display for Cause {
         f.write_str(match self {
             Self::Index => "its index is read from memory or not affine",
             Self::Domain => "bounds or conditions around it are read from memory or not affine",
+            Self::Computed => "of a parameter that is computed only bounds are known",
             Self::Solver => "isl gave up on it",
         })
     }

@@ -27,6 +27,7 @@ fn known(text: &str) -> Vec<&'static str> {
         Reach::Inside => "inside",
         Reach::Outside(_) => "outside",
         Reach::Open(Cause::Index) => "index",
+        Reach::Open(Cause::Computed) => "computed",
         Reach::Open(Cause::Domain) => "domain",
         Reach::Open(Cause::Solver) => "solver",
     };
@@ -49,6 +50,30 @@ fn whole_ranges_blocks_and_triangles_are_inside() {
         assert_eq!(outside(text), "", "{text}");
         assert!(known(text).iter().all(|k| *k == "inside"), "{text}");
     }
+}
+
+/// Of products there are bounds, also those that the loops around say. What these alone allow is not outside.
+#[test]
+fn parameters_that_are_computed() {
+    let inside = [
+        "param d: i64 = n + 1\narg a: f64[d] out\nfor i in 0..n\n  s: a[i + 1] = 1.0\n",
+        "param m: i32\narg a: f64[n*m] out\nfor i in 0..n*m\n  s: a[i] = 1.0\n",
+        "param m: i32\narg a: f64[n*m + 1] out\nfor i in 0..n\n  for j in 0..m\n    s: a[i + 1] = 1.0\n",
+        "param m: i32\narg a: f64[max(n, m)] out\nfor j in 0..m\n  s: a[j] = 1.0\n",
+    ];
+    for text in inside {
+        assert_eq!(outside(text), "", "{text}");
+        assert!(known(text).iter().all(|k| *k == "inside"), "{text}");
+    }
+    // n + m - 1 <= n*m is no bound that is known
+    let open = "param m: i32\narg a: f64[n*m] out\nfor i in 0..n\n  for j in 0..m\n    s: a[i + j] = 1.0\n";
+    assert_eq!(known(open), ["computed"]);
+    let beyond = "param m: i32\narg a: f64[n*m] out\nfor i in 0..n*m + 1\n  s: a[i] = 1.0\n";
+    let found = "`s[0]` accesses `a[0]` with n_m = 0, outside its shape [n_m]";
+    assert_eq!(outside(beyond), needed(found));
+    let beyond = "param m: i32\narg a: f64[n*m] out\nfor i in 0..n\n  s: a[i + 2*m] = 1.0 if m >= 2\n";
+    let found = "`s[0]` accesses `a[4]` with n = 2, m = 2, n_m = 4, outside its shape [n_m]";
+    assert_eq!(outside(beyond), needed(found));
 }
 
 /// A parameter has values of its type: what lies outside for others only is inside.

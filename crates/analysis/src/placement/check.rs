@@ -12,8 +12,9 @@ use crate::placement::slices::{lane_axis, sliced_axes};
 use crate::polyhedral::{Polyhedral, bounds_of};
 use crate::question::{Apart, Linear, NoPair, Order, Ordered, Part};
 use purlin_ir::affine::Atom;
+use purlin_ir::expr::{Access, BinaryOp, Expr};
 use purlin_ir::ids::{Id, InameId, InsnId, VarId};
-use purlin_ir::kernel::{AddressSpace, AxisTag};
+use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel};
 use purlin_isl as isl;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -423,7 +424,9 @@ impl Checker<'_, '_> {
         let kernel = &*self.poly.kernel;
         let var = kernel.vars[d.var].name.clone();
         let assumable = d.injective_map_against(self.poly, part)?.map(|map| kernel.vars[map].name.clone());
-        Err(PlacementError::Refused(Box::new(Refusal { reason, kind: d.kind, var, witness, assumable })))
+        let multiplied = [d.source, d.sink].iter().any(|insn| multiplies(kernel, *insn, d.var));
+        let refusal = Refusal { reason, kind: d.kind, var, witness, assumable, multiplied };
+        Err(PlacementError::Refused(Box::new(refusal)))
     }
 
     /// Where the ends of a dependence are along an axis. A scalar in the bounds of a loop is read
@@ -523,4 +526,14 @@ fn agree(d: &Dependence, source: &Coordinate, sink: &Coordinate) -> bool {
         (Coordinate::Zero, Coordinate::Zero) => true,
         (Coordinate::Iname(..) | Coordinate::Zero | Coordinate::Everywhere, _) => false,
     }
+}
+
+/// Whether an instruction has an index of a variable that multiplies what is no number.
+fn multiplies(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
+    let is_product = |e: &Expr| matches!(e, Expr::Binary(BinaryOp::Mul, ..)) && e.as_affine().is_none();
+    let is = |access: &Access| {
+        access.var == var && access.index.iter().any(|index| index.any(&mut |e| is_product(e)))
+    };
+    let insn = &kernel.insns[insn];
+    is(&insn.lhs) || insn.rhs.any(&mut |e| e.as_load().is_some_and(is))
 }

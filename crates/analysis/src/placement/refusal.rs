@@ -42,6 +42,8 @@ pub struct Refusal {
     pub witness: Witness,
     /// The map that no such two instances would be left with if it was assumed injective.
     pub assumable: Option<String>,
+    /// Whether an index of the variable multiplies what is no number, so that nothing is known of it.
+    pub multiplied: bool,
 }
 
 /// A refusal, or a failure of isl.
@@ -83,6 +85,20 @@ impl From<StorageError> for PlacementError {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let var = &self.var;
+        self.fmt_reason(f)?;
+        if self.multiplied {
+            write!(
+                f,
+                "; nothing is known of products in an index: declare `{var}` with an axis for each factor"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Refusal {
+    fn fmt_reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let w = &self.witness;
         let (source, sink, element) = (&w.source, &w.sink, &w.element);
         let (through, params, var) = (w.through_text(), w.params_text(), &self.var);

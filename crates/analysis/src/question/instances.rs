@@ -4,7 +4,6 @@ use super::{Range, Row, Shared};
 use crate::polyhedral::{Disjuncts, Polyhedral, conjunction};
 use purlin_ir::domain::Domain;
 use purlin_ir::ids::{InameId, InsnId};
-use purlin_ir::kernel::Assumption;
 
 /// The symbols and what is assumed of them.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -19,14 +18,8 @@ pub(crate) struct Symbols {
 
 impl Symbols {
     pub(crate) fn of(poly: &Polyhedral) -> Self {
-        let assumed = poly.kernel.assumptions.iter().filter_map(|a| match a {
-            Assumption::Params(c) => Row::of(c, &[], &|v| poly.symbol(v)),
-            Assumption::Injective(_)
-            | Assumption::Ascending(_)
-            | Assumption::Symmetric(_)
-            | Assumption::Lists(_) => None,
-        });
-        let assumed = assumed.collect();
+        let known = poly.kernel.known_of_parameters();
+        let assumed = known.iter().filter_map(|c| Row::of(c, &[], &|v| poly.symbol(v))).collect();
         let ranges = crate::polyhedral::symbol_ranges(&poly.kernel);
         Self { names: poly.params.clone(), assumed, ranges }
     }

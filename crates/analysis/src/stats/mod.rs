@@ -44,7 +44,7 @@ pub use report::{AccessKind, InsnStatistics, OpCount, Statistics, Traffic, VarSt
 pub use symbolic::{CountFormula, Counted, Formulas, OpFormula, VarFormulas, formulas, points};
 
 use collect::{Accesses, Collector, Image};
-use purlin_interp::{Tally, lower};
+use purlin_interp::{InterpError, Tally, lower};
 use purlin_ir::ids::VarId;
 use purlin_ir::kernel::{Kernel, VarKind};
 use std::collections::BTreeMap;
@@ -57,6 +57,7 @@ use std::collections::BTreeMap;
 pub fn statistics(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<Statistics, StatsError> {
     let kernel = &*kernel.scalar_form();
     let program = lower(kernel, params)?;
+    let params = &*kernel.with_defined(params).map_err(InterpError::from)?;
     let value = |v: &purlin_ir::Variable| match v.kind {
         VarKind::Param => params.get(&v.name).copied(),
         VarKind::Argument(_) | VarKind::Temporary | VarKind::Table(_) => None,

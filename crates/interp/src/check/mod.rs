@@ -103,7 +103,7 @@ pub fn launch_inputs(
     let mut inputs = slice::reduce_to(&mut program, &open(accesses));
     for assumption in &kernel.assumptions {
         match assumption {
-            Assumption::Params(_) => {}
+            Assumption::Params(_) | Assumption::Defined(..) => {}
             Assumption::Injective(var) | Assumption::Ascending(var) => inputs.extend([*var]),
             Assumption::Symmetric(assumed) => inputs.extend([assumed.var]),
             Assumption::Lists(lists) => inputs.extend(lists.vars()),
@@ -156,6 +156,7 @@ pub(crate) fn check_launch_within(
     for assumption in &kernel.assumptions {
         match assumption {
             Assumption::Params(_) => report.params += 1,
+            Assumption::Defined(..) => {} // computed, and not checked
             Assumption::Injective(var) => {
                 let list =
                     if unchecked.contains(var) { &mut report.unchecked } else { &mut report.injective };

@@ -39,7 +39,10 @@ impl<'s> Parser<'s> {
             let help = "make a table of each part and write `complex(re[i], im[i])`";
             return Err(fail_help(c.whole_span(), message, help));
         }
-        let shape = if c.take_symbol("[") { self.affine_list(c, "]")? } else { Vec::new() };
+        let shape = if c.take_symbol("[") { self.shape(c, keyword, name)? } else { Vec::new() };
+        if keyword == "param" {
+            self.definition(c, id)?;
+        }
         let kind = match keyword {
             "param" => VarKind::Param,
             "arg" => VarKind::Argument(Direction::In),
@@ -99,12 +102,12 @@ impl<'s> Parser<'s> {
         Ok(())
     }
 
-    fn affine_list(&mut self, c: &mut Cursor<'_, 's>, close: &str) -> Result<Vec<Affine>> {
+    fn strides(&mut self, c: &mut Cursor<'_, 's>) -> Result<Vec<Affine>> {
         let mut list = Vec::new();
-        while !c.take_symbol(close) {
+        while !c.take_symbol(")") {
             list.push(self.affine(c)?);
-            if !c.is_symbol(close) {
-                c.expect_symbol(",", &format!("or `{close}`"))?;
+            if !c.is_symbol(")") {
+                c.expect_symbol(",", "or `)`")?;
             }
         }
         Ok(list)
@@ -329,7 +332,7 @@ pub(super) fn layout_attribute<'s>(
     let places = match word {
         "strides" => {
             c.expect_symbol("(", "and the strides")?;
-            Places::Strides(parser.affine_list(c, ")")?)
+            Places::Strides(parser.strides(c)?)
         }
         "order" => {
             c.expect_symbol("(", "and the axes, outermost first")?;

@@ -266,6 +266,10 @@ impl<'s> Parser<'s> {
         {
             return self.reduction(c, UpdateOp::Named(op));
         }
+        if name == "extent" && self.names.get(name).is_none() {
+            let expr = self.extent(c)?;
+            return Ok(Parsed { depth: depth_of(&expr), expr });
+        }
         let (args, depth) = self.arguments(c)?;
         let whole = span.to(c.last_span());
         let expr = if let Some(rule) = rule {

@@ -54,9 +54,9 @@ pub(super) enum Kind<'s> {
 }
 
 /// Longest first, so that the first that matches is the right one.
-const SYMBOLS: [&str; 30] = [
+const SYMBOLS: [&str; 31] = [
     "...", "..", "->", ":=", "+=", "-=", "*=", "/=", "==", "!=", "<=", ">=", "=", "<", ">", "+", "-", "*",
-    "/", "(", ")", "[", "]", "{", "}", ",", ":", ".", ";", "$",
+    "/", "(", ")", "[", "]", "{", "}", ",", ":", ".", ";", "$", "?",
 ];
 
 type Input<'s> = LocatingSlice<&'s str>;

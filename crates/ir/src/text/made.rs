@@ -14,6 +14,8 @@ pub(super) type Branches = crate::guards::Branches<Span>;
 /// What a text leaves unsaid.
 #[derive(Default)]
 pub(super) struct Made {
+    /// Whether the text may compute parameters: that of a kernel, not of a callee.
+    pub defines: bool,
     /// Number of loops around the statement that is read, if elements in its bounds may be read before it.
     pub outside: Option<usize>,
     /// Instructions that read such elements, to stand before the statement.

@@ -64,6 +64,7 @@ mod cursor;
 mod declaration;
 mod error;
 mod expression;
+mod extents;
 mod functions;
 mod guards;
 mod infer;

@@ -61,7 +61,7 @@ fn parse_with(source: &str, types: Option<&BTreeMap<String, ScalarType>>) -> Res
     let nesting = lines.iter().map(|line| line.nesting()).max().unwrap_or(0);
     with_room(nesting, || {
         let mut parser = Parser::new(errors.clone());
-        parser.made.types = types.cloned();
+        (parser.made.types, parser.made.defines) = (types.cloned(), true);
         parser.run(&lines);
         parser.finish(source)
     })

@@ -6,7 +6,7 @@ use super::show::{Names, spelled, write_label, write_quoted};
 use crate::calls::{Call, Callee, Piece, TargetCode, groups};
 use crate::constant::TableData;
 use crate::ids::{InsnId, VarId};
-use crate::kernel::{AddressSpace, Direction, Kernel, Node, Rule, VarKind, Variable};
+use crate::kernel::{AddressSpace, Assumption, Direction, Kernel, Node, Rule, VarKind, Variable};
 use crate::places::{Layout, Places};
 use crate::types::ScalarType;
 use std::fmt;
@@ -67,7 +67,7 @@ impl fmt::Display for Printed<'_> {
         for rule in k.rules.values() {
             substitution(f, k, rule)?;
         }
-        for assumption in &k.assumptions {
+        for assumption in k.assumptions.iter().filter(|a| !matches!(a, Assumption::Defined(..))) {
             f.write_str("assume ")?;
             names.assumption(f, assumption)?;
             writeln!(f)?;
@@ -115,6 +115,10 @@ pub(super) fn declaration(f: &mut fmt::Formatter<'_>, names: &Names<'_>, id: Var
     if var.layout != Layout::default() {
         f.write_str(" ")?;
         write_layout(f, names, &var.layout)?;
+    }
+    if let Some(value) = names.kernel.definition(id) {
+        f.write_str(" = ")?;
+        names.expr(f, value, super::show::Level::Or)?;
     }
     if let Some(storage) = &var.storage {
         f.write_str(" storage(")?;

@@ -124,6 +124,7 @@ impl<'s> Parser<'s> {
             let e = self.expression(c)?;
             let span = start.to(c.last_span());
             let e = self.with_reads(e, iname, end, span)?;
+            let e = self.with_products(&e);
             return Ok((self.to_affine(&e).map_err(|why| not_affine(span, why))?, 1));
         }
         c.advance();
@@ -148,6 +149,7 @@ impl<'s> Parser<'s> {
     pub(super) fn affine(&mut self, c: &mut Cursor<'_, 's>) -> Result<Affine> {
         let start = c.span();
         let e = self.expression(c)?;
+        let e = self.with_products(&e);
         self.to_affine(&e).map_err(|why| not_affine(start.to(c.last_span()), why))
     }
 
@@ -227,7 +229,7 @@ impl<'s> Parser<'s> {
     }
 
     /// The affine value of an expression, or why it has none.
-    fn to_affine(&self, e: &Expr) -> std::result::Result<Affine, String> {
+    pub(super) fn to_affine(&self, e: &Expr) -> std::result::Result<Affine, String> {
         let value = match e {
             Expr::Int(value) => Affine::constant(*value),
             Expr::Iname(iname) => Affine::iname(*iname),

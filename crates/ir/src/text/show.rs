@@ -352,6 +352,11 @@ impl Names<'_> {
     pub(super) fn assumption(&self, f: Out<'_, '_>, assumption: &Assumption) -> fmt::Result {
         match assumption {
             Assumption::Params(c) => self.constraint(f, c),
+            Assumption::Defined(param, value) => {
+                self.var(f, *param)?;
+                f.write_str(" = ")?;
+                self.expr(f, value, Level::Or)
+            }
             Assumption::Injective(var) => {
                 f.write_str("injective(")?;
                 self.var(f, *var)?;

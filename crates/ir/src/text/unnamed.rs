@@ -30,8 +30,8 @@ pub(super) fn is_tuple(line: &[Token<'_>]) -> bool {
     is(0, "(") || is(1, ":") && is(2, "(")
 }
 
-/// Whether a line may need names besides: records that are taken apart, `if`, `let`, `while`, calls, rules with reductions, and bounds that
-/// read arrays.
+/// Whether a line may need names besides: records that are taken apart, `if`, `let`, `while`, calls, rules
+/// with reductions, and bounds and extents that read arrays or hold products.
 fn needs_names(line: &[Token<'_>]) -> bool {
     let has = |wanted: Kind<'_>| line.iter().any(|token| token.kind == wanted);
     let first_is = |word: &str| line.first().is_some_and(|t| t.kind == Kind::Name(word));
@@ -42,7 +42,10 @@ fn needs_names(line: &[Token<'_>]) -> bool {
         || first_is("call")
         || reduces
         || has(Kind::Name("while"))
+        || has(Kind::Symbol("?"))
         || (has(Kind::Symbol("..")) && has(Kind::Symbol("[")))
+        || ((has(Kind::Symbol("..")) || first_is("arg") || first_is("temp"))
+            && (has(Kind::Symbol("*")) || has(Kind::Symbol("("))))
 }
 
 /// Gives names that the text does not have.

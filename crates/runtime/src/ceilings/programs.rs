@@ -42,6 +42,7 @@ fn program(
         private_bytes: 0,
         features: vec![Feature::Fp64],
         preconditions: vec![],
+        defined: vec![],
         notes: vec![],
     };
     Program {

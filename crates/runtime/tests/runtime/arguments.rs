@@ -1,7 +1,7 @@
 //! Every refusal of a launch or of a program that exceeds a limit.
 
 use crate::programs::*;
-use purlin_codegen::{ArgKind, BufferAccess, Feature, HostExpr, Target};
+use purlin_codegen::{ArgKind, BufferAccess, Defined, Feature, HostExpr, Target};
 use purlin_ir::{ScalarType, TableData};
 use purlin_runtime::{Arg, Buffer, Device, RuntimeError, open};
 
@@ -79,6 +79,26 @@ fn lengths() {
     let exe = device.compile(&program).unwrap();
     let error = device.launch(&exe, &good(i64::MAX, &x, &y)).unwrap_err();
     assert!(matches!(error, RuntimeError::Expression { .. }), "{error}");
+}
+
+#[test]
+fn parameters_follow_from_lengths() {
+    let device = host();
+    let (x, y, short) = (put(&*device, &[1.0; 8]), put(&*device, &[0.0; 8]), put(&*device, &[0.0; 7]));
+    let exe = device.compile(&axpy(Target::C)).unwrap();
+    device.launch(&exe, &good(8, &x, &y)[1..]).unwrap();
+    assert_eq!(
+        refusal(&*device, &good(8, &x, &short)[1..]).to_string(),
+        "`axpy`: `y` has 7 elements, needed 8, as `n` = 8 by the length of `x`"
+    );
+    let mut program = axpy(Target::C);
+    program.plan.defined = vec![Defined { name: "n".into(), value: HostExpr::Const(8) }];
+    let exe = device.compile(&program).unwrap();
+    device.launch(&exe, &good(8, &x, &y)[1..]).unwrap();
+    assert_eq!(
+        device.launch(&exe, &good(7, &x, &y)).unwrap_err().to_string(),
+        "`axpy`: parameter `n` is given as 7, and it is computed as `8` = 8; leave it out"
+    );
 }
 
 #[test]

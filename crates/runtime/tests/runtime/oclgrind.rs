@@ -33,6 +33,7 @@ fn planted(body: &str) -> Program {
         private_bytes: 0,
         features,
         preconditions,
+        defined: vec![],
         notes: vec![],
     };
     Program {

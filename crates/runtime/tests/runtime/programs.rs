@@ -41,6 +41,7 @@ fn plan(args: Vec<ArgSpec>, block: u64) -> LaunchPlan {
         private_bytes: 0,
         features: vec![Feature::Fp64],
         preconditions: vec![],
+        defined: vec![],
         notes: vec![],
     }
 }

@@ -33,6 +33,7 @@ fn deadly() -> Program {
         local_bytes: 80,
         dynamic_local_bytes: 0,
         private_bytes: 0,
+        defined: Vec::new(),
         notes: Vec::new(),
         features: vec![],
         preconditions: vec![],

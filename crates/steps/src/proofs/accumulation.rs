@@ -10,7 +10,7 @@ use crate::refusal::{AtParameters, LostValue, Refusal, WrongOrder};
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::pair::{Order, pair_relation};
 use purlin_analysis::deps::{AccessSite, DependenceKind, Mode};
-use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, difference, symbol_ranges};
+use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, difference, smallest_point};
 use purlin_ir::{Expr, InameId, Insn, InsnId, Kernel, UpdateOp};
 use purlin_isl as isl;
 
@@ -213,14 +213,14 @@ impl Delayed<'_, '_> {
             Some(outside) => rest.intersect(&isl::Set::from_disjuncts(&space, &outside)?)?,
             None => rest.clone(),
         };
-        let ranges = symbol_ranges(self.kernel());
-        if let Some(point) = outside.lexmin_point_within(&ranges)? {
+        if let Some(point) = smallest_point(self.kernel(), &outside)? {
             return Err(self.no_element(&point));
         }
         if !may_be_undefined(&self.kernel().vars[var].kind) {
             return Ok(());
         }
-        read.unwritten(rest)?.lexmin_point_within(&ranges)?.map_or(Ok(()), |point| Err(self.no_value(&point)))
+        let point = smallest_point(self.kernel(), &read.unwritten(rest)?)?;
+        point.map_or(Ok(()), |point| Err(self.no_value(&point)))
     }
 
     /// Where the index of the update leaves the array; `None` if nobody knows.

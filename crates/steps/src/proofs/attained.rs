@@ -94,6 +94,7 @@ fn point(
     let mut values = BTreeMap::new();
     let assumed = poly.kernel.assumptions.iter().all(|a| match a {
         Assumption::Params(c) => holds(poly, c, &values, n) == Some(true),
+        Assumption::Defined(..) => false, // not all parameters are `n` then
         Assumption::Injective(_)
         | Assumption::Ascending(_)
         | Assumption::Symmetric(_)

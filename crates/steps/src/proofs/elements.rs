@@ -84,7 +84,8 @@ pub fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
             | Assumption::Ascending(_)
             | Assumption::Symmetric(_)
             | Assumption::Lists(_)
-            | Assumption::Params(_) => continue,
+            | Assumption::Params(_)
+            | Assumption::Defined(..) => continue,
         };
         return Err(ONLY_ACCESSED.unfit(format!(
             "`{name}` is assumed {assumed}, which would no longer say the same; drop the assumption first"

@@ -7,7 +7,7 @@ use crate::proofs::written::reads_constants;
 use crate::refusal::{AtParameters, Refusal};
 use purlin_analysis::deps::{AccessSite, Mode};
 use purlin_analysis::polyhedral::{
-    Disjuncts, Polyhedral, Side, affine_condition, conjunction, difference, equal_values, symbol_ranges,
+    Disjuncts, Polyhedral, Side, affine_condition, conjunction, difference, equal_values, smallest_point,
 };
 use purlin_analysis::{Analysis, Instance};
 use purlin_ir::{Expr, InameId, InsnId};
@@ -52,7 +52,7 @@ impl Rerun<'_, '_> {
             }
             for read in of_var.iter().filter(is_own).filter(|s| s.mode != Mode::Assign) {
                 let exposed = self.exposed(read, &writes)?;
-                let point = exposed.lexmin_point_within(&symbol_ranges(&self.poly().kernel))?;
+                let point = smallest_point(&self.poly().kernel, &exposed)?;
                 NOT_EXPOSED.refute(point.map(|point| self.clash(read, &point)))?;
             }
         }

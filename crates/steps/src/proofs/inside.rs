@@ -58,7 +58,7 @@ pub fn check_inside(analysis: &Analysis, insn: InsnId, help: &str) -> Result<(),
                 let var = &kernel.vars[read.var].name;
                 return refuse(&format!("`{var}` through an index that is not affine"));
             }
-            Reach::Open(Unknown::Domain | Unknown::Solver) => {
+            Reach::Open(Unknown::Domain | Unknown::Computed | Unknown::Solver) => {
                 return refuse(&format!("`{}`, perhaps outside its shape", read.access));
             }
         }

@@ -6,7 +6,7 @@ use crate::proofs::extent::with_outer_inames;
 use crate::refusal::Refusal;
 use crate::tree::{body_of, insns_of};
 use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::{Polyhedral, Side, cross, symbol_ranges};
+use purlin_analysis::polyhedral::{Polyhedral, Side, cross, smallest_point};
 use purlin_ir::{Affine, Constraint, GuardedRange, InameId, VarKind};
 use purlin_isl as isl;
 
@@ -155,6 +155,6 @@ impl RangeOf<'_, '_> {
         let (domain, _) = poly.domains(&outer, Side::Source);
         let space = isl::SetSpace::new(&poly.names(&outer, Side::Source), &poly.params);
         let set = isl::Set::from_disjuncts(&space, &cross(&poly.in_context(domain), &[all]))?;
-        Ok(set.lexmin_point_within(&symbol_ranges(kernel))?)
+        Ok(smallest_point(kernel, &set)?)
     }
 }

@@ -6,6 +6,7 @@ pub mod any_order;
 pub mod attained;
 pub mod bounds;
 pub mod commit;
+pub mod computed;
 pub mod elements;
 pub mod entries;
 pub mod exposed;

@@ -4,7 +4,7 @@
 use crate::refusal::{Refusal, StaleValue};
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, index_map, pair_relation};
-use purlin_analysis::polyhedral::{Polyhedral, symbol_ranges};
+use purlin_analysis::polyhedral::{Polyhedral, smallest_pair};
 use purlin_analysis::{Instance, Witness};
 use purlin_ir::{Affine, Atom, InameId, Kernel};
 use purlin_isl as isl;
@@ -61,7 +61,7 @@ pub fn witness(
     sink: &AccessSite,
     relation: &isl::Map,
 ) -> Result<Option<Witness>, isl::IslError> {
-    let Some(pair) = relation.lexmin_pair_within(&symbol_ranges(kernel))? else { return Ok(None) };
+    let Some(pair) = smallest_pair(kernel, relation)? else { return Ok(None) };
     let values = |p: &[(String, i64)]| p.iter().map(|(_, v)| *v).collect::<Vec<_>>();
     let element = element(kernel, source, &pair.input, &pair.params)
         .or_else(|| element(kernel, sink, &pair.output, &pair.params))

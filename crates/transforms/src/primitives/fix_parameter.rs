@@ -8,6 +8,7 @@ use purlin_steps::draw::{self, Picks};
 use purlin_steps::lookup;
 use purlin_steps::obligation::Obligation;
 use purlin_steps::primitive::Primitive;
+use purlin_steps::proofs::computed::unfit_definition;
 use purlin_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -198,6 +199,12 @@ const UNBOUNDED: Obligation = Obligation::new(
     "an expression that is more than a parameter stands only where integers are unbounded",
 );
 
+/// What is computed from others stays so.
+const COMPUTED: Obligation = Obligation::new(
+    "fix_parameter.computed",
+    "the parameter is not computed as something else, and others are computed from it only if the value is a constant",
+);
+
 /// The type holds the value, and so do coefficients.
 const FITS: Obligation = Obligation::new(
     "fix_parameter.fits",
@@ -232,7 +239,7 @@ impl Primitive for FixParameter {
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] =
-        &[PARAMETER, TERMS, UNBOUNDED, FITS, ALLOWED, SATISFIABLE, EXTENTS];
+        &[PARAMETER, TERMS, COMPUTED, UNBOUNDED, FITS, ALLOWED, SATISFIABLE, EXTENTS];
 
     fn fixes(&self, known: &dyn Fn(&str) -> Option<i64>) -> Option<(&str, i64)> {
         Some((&self.param, self.value.eval(known)?))
@@ -247,11 +254,13 @@ impl Primitive for FixParameter {
         })?;
         self.check_fits(data.ty)?;
         let value = self.value(kernel, param)?;
+        unfit_definition(kernel, param, &value).map_or(Ok(()), |found| COMPUTED.require(false, || found))?;
         self.check_unbounded(kernel, param)?;
         let replace = |atom: &Atom| (*atom == Atom::Var(param)).then(|| value.clone());
         let broken = kernel.assumptions.iter().find_map(|assumption| match assumption {
             Assumption::Params(c) => (c.substitute(&replace).as_constant() == Some(false)).then_some(c),
-            Assumption::Injective(_)
+            Assumption::Defined(..)
+            | Assumption::Injective(_)
             | Assumption::Ascending(_)
             | Assumption::Symmetric(_)
             | Assumption::Lists(_) => None,
@@ -282,7 +291,8 @@ impl Primitive for FixParameter {
         *kernel = kernel.with_var_defined(proof.param, &proof.value);
         kernel.assumptions.retain(|a| match a {
             Assumption::Params(c) => c.as_constant() != Some(true),
-            Assumption::Injective(_)
+            Assumption::Defined(..)
+            | Assumption::Injective(_)
             | Assumption::Ascending(_)
             | Assumption::Symmetric(_)
             | Assumption::Lists(_) => true,

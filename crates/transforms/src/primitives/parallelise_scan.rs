@@ -6,7 +6,7 @@ mod edit;
 use purlin_analysis::Analysis;
 use purlin_analysis::deps::AccessSite;
 use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::polyhedral::{Polyhedral, symbol_ranges};
+use purlin_analysis::polyhedral::{Polyhedral, smallest_point};
 use purlin_ir::{
     AddressSpace, Affine, AxisTag, Expr, InameId, Insn, InsnId, Kernel, UpdateOp, VarId, VarKind, WriteOp,
 };
@@ -422,7 +422,7 @@ fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) 
     let unwritten = |condition| {
         let read = NewRead { poly, sites, id, iname, loops, condition };
         let set = read.unwritten(read.without()?)?;
-        set.lexmin_point_within(&symbol_ranges(kernel)).map_err(Refusal::from)
+        smallest_point(kernel, &set).map_err(Refusal::from)
     };
     let Some(point) = unwritten(None)? else { return Ok(HasValue::Always) };
     let predicate = kernel.insns[id].predicate.as_ref();

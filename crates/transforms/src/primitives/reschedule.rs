@@ -5,7 +5,7 @@ mod plan;
 use crate::hull::{Loops, shadow, simplified};
 use plan::{Plan, Unit};
 use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::{Polyhedral, Side, cross, equal_values, symbol_ranges};
+use purlin_analysis::polyhedral::{Polyhedral, Side, cross, equal_values, smallest_pair};
 use purlin_ir::{Affine, Atom, AxisTag, BinaryOp, Constraint, Domain, Expr, InameId, Kernel, Node};
 use purlin_isl as isl;
 use purlin_steps::argument::one_or_several;
@@ -335,7 +335,7 @@ fn inverse(analysis: &Analysis, unit: &Unit) -> Result<Vec<Affine>, Refusal> {
     both = cross(&both, &[same.chain(equal_values(poly, unit.outer())).collect()]);
     let pairs = isl::Map::from_disjuncts(&space, &poly.in_context(both))?;
     let later = isl::lex_less(&isl::SetSpace::new(&ends[0], &poly.params))?;
-    let clash = pairs.intersect(&later)?.lexmin_pair_within(&symbol_ranges(kernel))?;
+    let clash = smallest_pair(kernel, &pairs.intersect(&later)?)?;
     ONCE.refute(clash.map(|pair| {
         let instance = |point: &[(String, i64)]| {
             let values: Vec<_> = point.iter().map(|(_, v)| v.to_string()).collect();

@@ -12,7 +12,7 @@ use purlin_ir::affine::{Affine, Atom};
 use purlin_ir::domain::Constraint;
 use purlin_ir::elimination::implied;
 use purlin_ir::ids::{Id, InameId};
-use purlin_ir::kernel::{Assumption, Kernel};
+use purlin_ir::kernel::Kernel;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Pieces looked at before a sum is given up (some seconds).
@@ -40,15 +40,8 @@ pub(super) struct Summation<'k> {
 
 impl<'k> Summation<'k> {
     pub(super) fn of(kernel: &'k Kernel) -> Self {
-        let mut known = Vec::new();
-        for assumption in &kernel.assumptions {
-            if let Assumption::Params(c) = assumption {
-                match c {
-                    Constraint::NonNegative(e) => known.push(e.clone()),
-                    Constraint::Zero(e) => known.extend([e.clone(), e.times(-1)]),
-                }
-            }
-        }
+        let mut known: Vec<Affine> =
+            kernel.known_of_parameters().iter().flat_map(Constraint::not_negative).collect();
         // no array has a negative extent
         let extents: BTreeSet<&Affine> = kernel.vars.values().flat_map(|v| &v.shape).collect();
         known.extend(extents.into_iter().filter(|e| e.as_constant().is_none()).cloned());
