@@ -370,7 +370,13 @@ pub fn differ(expected: &Memory, found: &Memory, tolerance: f64, zeros: Zeros) -
     let scale = sizes.fold(1.0_f64, |s, x| s.max(x.abs()));
     for (name, expected) in expected.values() {
         let Some(found) = found.get(name) else { return Some(format!("`{name}` is missing")) };
-        let exact = if expected.ty().part().is_real() { tolerance } else { 0.0 };
+        let exact = match expected.ty() {
+            ty if !ty.part().is_real() => 0.0,
+            // what rounds apart is rounded to neighbours
+            ScalarType::F16 if tolerance > 0.0 => tolerance + 2.0_f64.powi(-10),
+            ScalarType::Bf16 if tolerance > 0.0 => tolerance + 2.0_f64.powi(-7),
+            _ => tolerance,
+        };
         if let (Value::I64(e), Value::I64(f)) = (expected, found)
             && e != f
         {

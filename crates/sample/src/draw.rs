@@ -38,7 +38,9 @@ pub(super) struct Array {
 pub(super) const NODES: i64 = 3;
 
 /// Arguments that a sample has only where it mentions them.
-const ADDED: [&str; 13] = [
+const ADDED: [&str; 15] = [
+    "half",
+    "brief",
     "f",
     "g",
     "odd",
@@ -85,6 +87,9 @@ pub(super) struct Draw {
 /// The sample of a plan.
 pub(super) fn draw(plan: &Plan, config: SampleConfig) -> Sample {
     let mut draw = Draw::new(plan, config);
+    if config.records {
+        draw.halves();
+    }
     let work = draw.arrays.iter().find(|a| a.axes == [Extent::N]).map(|a| a.var);
     draw.initialise(work);
     for nest in &plan.nests {
@@ -189,6 +194,17 @@ impl Draw {
         }
     }
 
+    /// An array of halves that is read, and one that is written and not read: what is rounded to few bits
+    /// would tell roundings apart in all that is computed with it.
+    fn halves(&mut self) {
+        let [n, m] = [self.n, self.m].map(Affine::var);
+        let (rows, all) = (vec![Extent::N], vec![Extent::N, Extent::M]);
+        let half = self.b.argument("half", ScalarType::F16, [n.clone()], Direction::In);
+        let brief = self.b.argument("brief", ScalarType::Bf16, [n, m], Direction::InOut);
+        self.arrays.push(Array { var: half, ty: ScalarType::F16, axes: rows, written: false });
+        self.others.push(Array { var: brief, ty: ScalarType::Bf16, axes: all, written: true });
+    }
+
     /// `stem` with a number of its own.
     pub(super) fn name(&mut self, stem: &str) -> String {
         loop {
@@ -289,8 +305,9 @@ fn without_unused(mut kernel: Kernel) -> Kernel {
 /// earlier versions still run on the same values.
 ///
 /// # Shapes and units
-/// `x`, `u`, `f`, `odd`, `faint`, `big`, `permutation`, `count`, `short`, `word`, `mask`, `wave`: `[n]`; `v`,
-/// `odd_single`: `[m]`; `y`, `a`, `g`, `small`, `byte`, `map`: `[n, m]`; `nodes`: `[n, 3]`; `alpha`: a scalar.
+/// `x`, `u`, `f`, `odd`, `faint`, `big`, `permutation`, `count`, `short`, `word`, `mask`, `wave`, `half`:
+/// `[n]`; `v`, `odd_single`: `[m]`; `y`, `a`, `g`, `small`, `byte`, `brief`, `map`: `[n, m]`; `nodes`: `[n, 3]`;
+/// `alpha`: a scalar.
 pub fn memory(n: i64, m: i64, seed: u64) -> Memory {
     let mut random = Random(seed ^ 0x9e37_79b9_7f4a_7c15);
     let mut memory = Memory::new().param("n", n).param("m", m);
@@ -318,6 +335,9 @@ pub fn memory(n: i64, m: i64, seed: u64) -> Memory {
     memory.set("mask", (0..n).map(|_| Flag::from(random.below(2) == 1)).collect::<Vec<_>>());
     let parts: Vec<f64> = (0..2 * n).map(|_| random.real()).collect();
     memory.set("wave", Value::of_reals(ScalarType::C128, &parts));
+    for (name, ty, size) in [("half", ScalarType::F16, n), ("brief", ScalarType::Bf16, n * m)] {
+        memory.set(name, Value::of_reals(ty, &(0..size).map(|_| random.real()).collect::<Vec<_>>()));
+    }
     memory
 }
 

@@ -113,7 +113,7 @@ impl Draw {
             Some(UpdateOp::Min | UpdateOp::Max) if ty.is_complex() => Some(UpdateOp::Add),
             op => op,
         };
-        if ty.is_storage() {
+        if ty.is_storage() && ty.is_exact() {
             value = Expr::Cast(ScalarType::I32, Box::new(Expr::binary(BinaryOp::Mod, value, 100)));
         }
         if op == Some(UpdateOp::Mul) && ty.is_real() {

@@ -32,7 +32,7 @@ pub struct SampleConfig {
     /// Several launches, with loops of the host around them; not by default.
     pub launches: bool,
     /// Records and operators of them, declared functions, truth values that are compared, parameters that are
-    /// computed; not by default, as their interpreted form has other variables.
+    /// computed, halves; not by default, as their interpreted form has other variables.
     pub records: bool,
 }
 

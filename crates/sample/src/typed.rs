@@ -15,6 +15,7 @@ impl Draw {
     /// A value as it may be stored in an element of this type: cast unless its type fits, so that
     /// literals stay as they are and take the type.
     pub(super) fn stored(&self, ty: ScalarType, value: Expr) -> Expr {
+        let ty = if ty.is_half() { ty.loaded() } else { ty }; // what is rounded to one is an `f32`
         match self.b.so_far().type_of(&value, &[]) {
             Ok(found) if found.stores_in(ty) => value,
             Ok(_) | Err(_) => Expr::Cast(ty, Box::new(value)),
