@@ -178,7 +178,11 @@ fn fetched(
 }
 
 fn shapes(arrays: &[Array]) -> Vec<Given<'_>> {
-    arrays.iter().map(|array| Given { name: &array.0, shape: &array.3 }).collect()
+    let mut given = Vec::with_capacity(arrays.len());
+    for Array(name, _, _, shape, strides, ..) in arrays {
+        given.push(Given { name, shape, strides: strides.as_deref() });
+    }
+    given
 }
 
 fn given_parameters(

@@ -1,16 +1,31 @@
 //! Shapes of arrays against those of a kernel's arguments; parameters that follow from them.
 
 use crate::failure::Failure;
-use purlin::ir::{Affine, Atom, Kernel, VarId, VarKind, Variable};
+use purlin::ir::{Affine, Atom, DefinitionError, Kernel, VarId, VarKind, Variable};
 use std::collections::BTreeMap;
 
 /// A parameter's value, and what says it; none if the user does.
 type Known = BTreeMap<String, (i64, Option<String>)>;
 
-/// The shape of an array that is given for an argument.
+/// The layout of an array that is given for an argument.
 pub(crate) struct Given<'a> {
     pub(crate) name: &'a str,
     pub(crate) shape: &'a [i64],
+    /// In bytes; none if its elements lie row by row.
+    pub(crate) strides: Option<&'a [i64]>,
+}
+
+impl Given<'_> {
+    /// Elements between neighbours along an axis, where there are some.
+    fn stride(&self, axis: usize, bytes: i64) -> Option<i64> {
+        if self.shape.contains(&0) || *self.shape.get(axis)? < 2 {
+            return None;
+        }
+        match self.strides {
+            None => Some(self.shape[axis + 1..].iter().product()),
+            Some(strides) => strides.get(axis).filter(|s| **s % bytes == 0).map(|s| s / bytes),
+        }
+    }
 }
 
 /// The values of all parameters: those that are given, and those that follow from the shapes of
@@ -36,6 +51,10 @@ pub(crate) fn parameters(
         }
         let of_array = |(extent, found): (&Affine, &i64)| (array.name, extent.clone(), *found);
         pairs.extend(var.shape.iter().zip(axes).map(of_array));
+        for (axis, stride) in var.layout.strides().unwrap_or_default().iter().enumerate() {
+            let found = array.stride(axis, var.ty.bytes() as i64);
+            pairs.extend(found.map(|found| (array.name, stride.clone(), found)));
+        }
     }
     // an equation says either side
     for (param, value) in kernel.definitions() {
@@ -100,9 +119,23 @@ fn is_one_element(var: &Variable, shape: &[i64]) -> bool {
 /// A parameter that is computed from known ones.
 fn computed(kernel: &Kernel, known: &Known) -> Result<Option<(String, i64, String)>, Failure> {
     let values = known.iter().map(|(name, (value, _))| (name.clone(), *value)).collect();
-    let all = kernel.with_defined(&values).map_err(|e| Failure::new("ArgumentError", e.to_string()))?;
+    let all = kernel.with_defined(&values).map_err(|error| contradiction(kernel, known, &error))?;
     let new = all.iter().find(|(name, _)| !known.contains_key(*name));
     Ok(new.map(|(name, value)| (name.clone(), *value, name.clone())))
+}
+
+/// The value of a parameter that is computed does not fit, or is another one than what is given says.
+fn contradiction(kernel: &Kernel, known: &Known, error: &DefinitionError) -> Failure {
+    if let DefinitionError::Differs { name, value, found, needed } = error
+        && let Some((_, Some(array))) = known.get(name)
+    {
+        let kernel = &kernel.name;
+        let message = format!(
+            "argument `{array}` of `{kernel}` says {name} = {found}, and that is computed as `{value}` = {needed}"
+        );
+        return Failure::about("ShapeError", array, message);
+    }
+    Failure::new("ArgumentError", error.to_string())
 }
 
 /// A parameter that one extent determines.
@@ -114,7 +147,10 @@ fn solve(
     let extent = substituted(kernel, extent, known);
     let [(Atom::Var(var), factor)] = extent.terms() else { return None };
     let rest = found.checked_sub(extent.constant_term())?;
-    if kernel.vars[*var].kind != VarKind::Param || *factor == 0 || rest % factor != 0 {
+    let is_param = kernel.vars[*var].kind == VarKind::Param;
+    // a product says nothing of its factors
+    let is_product = kernel.definition(*var).is_some_and(|value| value.as_affine().is_none());
+    if !is_param || is_product || *factor == 0 || rest % factor != 0 {
         return None;
     }
     Some((kernel.vars[*var].name.clone(), rest / factor, (*array).to_owned()))

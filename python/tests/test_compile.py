@@ -579,3 +579,62 @@ def test_parameters_that_are_computed_and_extents_that_arrays_say(device):
     with pytest.raises(purlin.MissingArgument, match="parameter `n` of `computed` has no value"):
         code(x=x, y=y, z=z)
     assert [a.name for a in code.arguments] == ["n", "m", "d", "x", "y", "z", "n_m", "y_extent_0"]
+
+
+def test_strides_that_arrays_say():
+    code = purlin.compile(
+        """
+        kernel doubled
+
+        param n: i32
+        param m: i32
+        param s: i64
+        arg x: f64[n, m] inout strides(s, 1)
+        assume s >= m
+
+        for i in 0..n
+          for j in 0..m
+            x[i, j] *= 2
+        """.replace("\n        ", "\n"),
+        "c",
+    )
+    whole = np.ones((4, 10))
+    code(x=whole[:, 2:5])
+    assert np.array_equal(whole, [[1, 1, 2, 2, 2, 1, 1, 1, 1, 1]] * 4)
+    code(x=whole)
+    assert whole.sum() == 4*(3*4 + 7*2)
+    with pytest.raises(purlin.LayoutError, match="strides"):
+        code(x=np.ones((3, 10)).T)
+    with pytest.raises(purlin.ArgumentError, match="relies on"):
+        code(x=whole[::-1, :3])
+    with pytest.raises(purlin.LayoutError, match="strides"):
+        code(x=whole[:, :3], s=9)
+
+
+PRIVATE = """
+kernel reversed
+
+param n: i32
+param m: i32
+arg x: f64[n, m] inout
+temp t: f64[m] private
+assume m <= 16
+
+for i in 0..n {g.0}
+  for j in 0..m
+    t[j] = x[i, m - 1 - j]
+  for k in 0..m
+    x[i, k] = t[k]
+"""
+
+
+@pytest.mark.parametrize("device", ["c", "opencl"])
+def test_private_arrays_have_the_extent_that_is_assumed(device):
+    code = purlin.compile(PRIVATE, device)
+    for shape in [(3, 16), (2, 1), (3, 0), (0, 5)]:
+        x = np.random.default_rng(7).random(shape)
+        expected = x[:, ::-1].copy()
+        code(x=x)
+        assert np.array_equal(x, expected)
+    with pytest.raises(purlin.ArgumentError, match="relies on .*16.* miss by 1"):
+        code(x=np.zeros((2, 17)))
