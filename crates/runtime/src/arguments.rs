@@ -88,7 +88,7 @@ pub(crate) fn bind_entry<'a>(
     check_preconditions(this, params)?;
     let mut values = Vec::new();
     for spec in &entry.plan.args[args..] {
-        let v = eval(this.0, &spec.name, &HostExpr::Param(spec.name.clone()), params)?;
+        let v = eval(this.0, || spec.name.clone(), &HostExpr::Param(spec.name.clone()), params)?;
         let out_of_range = || RuntimeError::ParameterRange { name: spec.name.clone(), value: v, ty: spec.ty };
         values.push(param(spec, v).ok_or_else(out_of_range)?);
     }
@@ -272,22 +272,24 @@ fn wrong_range(exe: &Shared, spec: &ArgSpec, v: i64) -> RuntimeError {
     RuntimeError::ParameterRange { name: spec.name.clone(), value: v, ty: spec.ty }
 }
 
-fn eval(entry: &str, what: &str, expr: &HostExpr, params: &Params) -> Result<i64, RuntimeError> {
-    expr.eval(params).map_err(|source| RuntimeError::Expression {
-        entry: entry.into(),
-        what: what.into(),
-        source,
-    })
+fn eval(
+    entry: &str,
+    what: impl FnOnce() -> String,
+    expr: &HostExpr,
+    params: &Params,
+) -> Result<i64, RuntimeError> {
+    let failed = |source| RuntimeError::Expression { entry: entry.into(), what: what(), source };
+    expr.eval(params).map_err(failed)
 }
 
 /// Bytes of an array.
 fn size(exe: &Shared, spec: &ArgSpec, len: &HostExpr, params: &Params) -> Result<u64, RuntimeError> {
-    let what = format!("length of `{}`", spec.name);
-    let elements = eval(&exe.entry, &what, len, params)?;
+    let what = || format!("length of `{}`", spec.name);
+    let elements = eval(&exe.entry, what, len, params)?;
     u64::try_from(elements)
         .ok()
         .and_then(|n| n.checked_mul(spec.ty.bytes()))
-        .ok_or_else(|| RuntimeError::BadExtent { entry: exe.entry.clone(), what, value: elements })
+        .ok_or_else(|| RuntimeError::BadExtent { entry: exe.entry.clone(), what: what(), value: elements })
 }
 
 fn check_buffer(
@@ -355,7 +357,7 @@ fn overlap(a: &Buffer, b: &Buffer) -> bool {
 
 fn check_preconditions((entry, plan): (&str, &LaunchPlan), params: &Params) -> Result<(), RuntimeError> {
     for condition in &plan.preconditions {
-        let value = eval(entry, &format!("condition `{}`", condition.text), &condition.value, params)?;
+        let value = eval(entry, || format!("condition `{}`", condition.text), &condition.value, params)?;
         if value < 0 {
             return Err(RuntimeError::Precondition {
                 entry: entry.into(),
@@ -375,10 +377,10 @@ fn grid(
 ) -> Result<[u64; 3], RuntimeError> {
     let mut grid = [0; 3];
     for (axis, expr) in plan.grid.iter().enumerate() {
-        let what = format!("grid along g.{axis}");
-        let value = clamp(eval(entry, &what, expr, params)?);
-        grid[axis] =
-            u64::try_from(value).map_err(|_| RuntimeError::BadExtent { entry: entry.into(), what, value })?;
+        let what = || format!("grid along g.{axis}");
+        let value = clamp(eval(entry, what, expr, params)?);
+        let bad = |_| RuntimeError::BadExtent { entry: entry.into(), what: what(), value };
+        grid[axis] = u64::try_from(value).map_err(bad)?;
     }
     if grid.contains(&0) {
         return Ok(grid);
