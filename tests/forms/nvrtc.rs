@@ -85,10 +85,15 @@ fn solvers_compile() {
     let mut compiled = 0;
     for entry in std::fs::read_dir(texts).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
-        // of vectors in space, where the components are left open
-        let (kernel, script) = steps().file(&text.replace("SIDE", "3")).unwrap();
-        let schedule = script.map(|script| script.apply(&kernel).unwrap());
-        compiles(schedule.as_ref().map_or(&kernel, |schedule| schedule.kernel()));
+        // of vectors in space, where the components are left open; sums by one sub-group, and by groups
+        let divisions = [["32", "32", "true"], ["2048", "256", "false"]];
+        let divisions = &divisions[usize::from(!text.contains("GROUP"))..];
+        for [unknowns, items, shuffle] in divisions {
+            let text = text.replace("SIDE", "3").replace("GROUP", unknowns).replace("ITEMS", items);
+            let (kernel, script) = steps().file(&text.replace("SHUFFLE", shuffle)).unwrap();
+            let schedule = script.map(|script| script.apply(&kernel).unwrap());
+            compiles(schedule.as_ref().map_or(&kernel, |schedule| schedule.kernel()));
+        }
         compiled += 1;
     }
     assert!(compiled >= 36, "{compiled}");

@@ -29,7 +29,7 @@ pub struct DepsArgs {
     /// A graph for Graphviz instead of text
     #[arg(long)]
     dot: bool,
-    /// Those of the kernel after so many steps of the recipe or strategy
+    /// Take the kernel after N steps of the recipe or strategy; later steps need not be legal
     #[arg(long, value_name = "N")]
     step: Option<usize>,
 }
@@ -55,7 +55,7 @@ pub fn run(args: &DepsArgs) -> Result<(), Failure> {
     out(&show_dependences(&kernel, &graph).map_err(solver)?)
 }
 
-/// The kernel after the first steps of a recipe; those behind them need not be legal.
+/// The kernel after the first steps of a recipe; later ones need not be legal.
 fn after(args: &DepsArgs, source: &Source, step: usize) -> Result<Kernel, Failure> {
     let (form, mut recipe, _) = args.transform.recipe(source, source.lower()?)?;
     let steps = recipe.steps.len();

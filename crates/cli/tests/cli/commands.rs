@@ -1697,7 +1697,7 @@ fn a_lack_of_memory_is_an_error() {
     let purlin = env!("CARGO_BIN_EXE_purlin");
     let run = |cells: u32| {
         let command = format!(
-            "ulimit -v 500000; exec {purlin} run mass --dim 2 --degree 1 --cells {cells} --device c --no-time"
+            "ulimit -v 600000; exec {purlin} run mass --dim 2 --degree 1 --cells {cells} --device c --no-time"
         );
         Command::new("sh").args(["-c", &command]).env("OMP_NUM_THREADS", "1").output().unwrap()
     };
