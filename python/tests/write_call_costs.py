@@ -190,7 +190,7 @@ def solver_rows(card):
             right, inverse = cupy.ones(n), diags(1 / there.diagonal()).tocsr()
 
             def peer(count):
-                cg(there, right, tol=0.0, maxiter=count, M=inverse)
+                cg(there, right, rtol=0.0, atol=0.0, maxiter=count, M=inverse)
                 cupy.cuda.Device().synchronize()
 
             yield f"`cupyx.scipy.sparse.linalg.cg`, {n:,} unknowns", iteration(peer)
