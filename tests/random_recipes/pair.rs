@@ -344,7 +344,8 @@ fn is_finite(memory: &Memory) -> bool {
 /// largest. Where a program has `f32`, whose unit is 2^29 times larger, what is `f64` is often made
 /// of it, so that one figure holds for both.
 pub fn tolerance(kernel: &Kernel) -> f64 {
-    let mut single = kernel.vars.values().any(|v| v.ty == ScalarType::F32);
+    let is_single = |ty| matches!(ty, ScalarType::F32 | ScalarType::F16 | ScalarType::Bf16 | ScalarType::C64);
+    let mut single = kernel.vars.values().any(|v| is_single(v.ty));
     for insn in kernel.insns.values() {
         let all = insn.lhs.index.iter().chain([&insn.rhs]).chain(&insn.predicate);
         all.for_each(|e| e.for_each(&mut |e| single |= matches!(e, Expr::Cast(ScalarType::F32, _))));
