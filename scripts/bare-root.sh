@@ -18,17 +18,18 @@ for file in /etc/resolv.conf /etc/hosts /etc/pip.conf; do
 done
 [ ! -d /usr/local/share/ca-certificates ] || cp -r /usr/local/share/ca-certificates "$bare/usr/local/share/"
 [ ! -e /etc/ssl/certs/ca-certificates.crt ] || cp /etc/ssl/certs/ca-certificates.crt "$bare/etc/ssl/certs/"
-mkdir -p "$bare/work"
-rm -rf "$bare/work/newcomer" "$bare/root/.cache"
-cp "$wheel" "$root/python/examples/05_tutorial.py" "$root/examples/row_sums.purlin" "$bare/work/"
-sed -i 's/device="c", //' "$bare/work/05_tutorial.py" # the default, which is OpenCL there
-cat >"$bare/work/newcomer.sh" <<'INSIDE'
+home=$bare/home/newcomer
+rm -rf "$home"
+mkdir -p "$home"
+cp "$wheel" "$root/python/examples/05_tutorial.py" "$root/examples/row_sums.purlin" "$home"
+sed -i 's/device="c", //' "$home/05_tutorial.py" # the default, which is OpenCL there
+cat >"$home/newcomer.sh" <<'INSIDE'
 set -eu
 for tool in cc gcc clang cargo rustc; do ! command -v "$tool" || { echo "bare-root: $tool is there" >&2; exit 1; }; done
-cd /work
+cd
 begin=$(date +%s)
-python3 -m venv newcomer
-. newcomer/bin/activate
+python3 -m venv venv
+. venv/bin/activate
 pip install --quiet --disable-pip-version-check "$(ls ./*.whl)[opencl,forms]"
 installed=$(date +%s)
 python 05_tutorial.py
@@ -41,7 +42,7 @@ INSIDE
 # what every machine has: processes, devices, and what the system says of its processors
 settings=$(env | grep -i '^\(pip_cert\|https\{0,1\}_proxy\|no_proxy\|ssl_cert_file\|requests_ca_bundle\)=' || true)
 # shellcheck disable=SC2086,SC2016 # a word a setting; expanded inside
-unshare --mount env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin $settings BARE="$bare" sh -c '
+unshare --mount env -i HOME=/home/newcomer PATH=/usr/sbin:/usr/bin:/sbin:/bin $settings BARE="$bare" sh -c '
     mount -t proc proc "$BARE/proc" && mount --rbind /sys "$BARE/sys" && mount --rbind /dev "$BARE/dev" &&
-    exec chroot "$BARE" sh /work/newcomer.sh'
+    exec chroot "$BARE" sh /home/newcomer/newcomer.sh'
 [ -n "${BARE_ROOT:-}" ] || rm -rf "$bare"

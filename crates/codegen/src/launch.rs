@@ -97,17 +97,22 @@ pub(crate) fn plan(
         private_bytes,
         features,
         preconditions,
-        defined: defined(kernel),
+        defined: defined(kernel)?,
         notes: code.notes.clone(),
     })
 }
 
 /// The parameters that are computed, in order.
-pub(crate) fn defined(kernel: &Kernel) -> Vec<Defined> {
+pub(crate) fn defined(kernel: &Kernel) -> Result<Vec<Defined>, CodegenError> {
     let of = |(param, value): (VarId, &Expr)| {
-        Some(Defined { name: kernel.vars[param].name.clone(), value: computed(kernel, value)? })
+        let name = kernel.vars[param].name.clone();
+        let value = computed(kernel, value).ok_or_else(|| CodegenError::Internal {
+            what: format!("`{name}` is computed by what no parameter is computed by"),
+            kernel: kernel.to_string(),
+        })?;
+        Ok(Defined { name, value })
     };
-    kernel.definitions().filter_map(of).collect()
+    kernel.definitions().map(of).collect()
 }
 
 /// What a parameter is computed as; none of what the verifier of kernels refuses.

@@ -113,7 +113,7 @@ fn of_launches(
         plan.args.retain(|_| kept.next() == Some(&true));
         entries.push(Entry { name: code.function.name.to_string(), plan });
     }
-    let plan = whole_plan(kernel, &main, &entries, target);
+    let plan = whole_plan(kernel, &main, &entries, target)?;
     let untrusted = if trust { Vec::new() } else { callees::foreign(kernel, target)? };
     let repeated_writes = made.iter().any(|(code, _)| has_repeated_writes(&code.function.body));
     let steps = steps.iter().map(|step| host_step(kernel, step)).collect();
@@ -174,7 +174,12 @@ fn main_function(kernel: &Kernel, env: &Env<'_>) -> Function {
 }
 
 /// The plan of all launches together: their arguments, and the most that one of them takes.
-fn whole_plan(kernel: &Kernel, main: &Function, entries: &[Entry], target: &TargetDescription) -> LaunchPlan {
+fn whole_plan(
+    kernel: &Kernel,
+    main: &Function,
+    entries: &[Entry],
+    target: &TargetDescription,
+) -> Result<LaunchPlan, CodegenError> {
     let plans = || entries.iter().map(|entry| &entry.plan);
     let mut args = launch::args(kernel, &main.params, target);
     for (k, arg) in args.iter_mut().enumerate() {
@@ -193,7 +198,7 @@ fn whole_plan(kernel: &Kernel, main: &Function, entries: &[Entry], target: &Targ
             notes.push(note.clone());
         }
     }
-    LaunchPlan {
+    Ok(LaunchPlan {
         args,
         grid: [const { HostExpr::Const(1) }; 3],
         block: [1; 3],
@@ -202,9 +207,9 @@ fn whole_plan(kernel: &Kernel, main: &Function, entries: &[Entry], target: &Targ
         private_bytes: most(&|plan| plan.private_bytes),
         features: features.into_iter().collect(),
         preconditions,
-        defined: launch::defined(kernel),
+        defined: launch::defined(kernel)?,
         notes,
-    }
+    })
 }
 
 impl Split<'_> {

@@ -32,7 +32,7 @@ pub fn statements(analysis: &Analysis, text: &Text) -> Vec<Statement> {
         });
         Statement {
             name: insn.name.clone(),
-            line: text.insns.get(&id).copied().unwrap_or(0), // every instruction is in the tree
+            line: text.insns[&id], // every instruction is in the tree
             loops: around.iter().map(|i| loop_of(kernel, *i, text.loops.get(i).copied())).collect(),
             reductions,
             when: known.iter().map(|domain| of_domain(kernel, domain)).collect(),

@@ -201,8 +201,9 @@ pub(super) fn numbered(
     let mut dofs = list(mesh.n_cells().checked_mul(element.n_dofs()).ok_or(Refused::Memory)?, || 0)?;
     dofs.par_chunks_exact_mut(element.n_dofs()).enumerate().for_each(|(cell, mut dofs)| {
         for entities in &all {
-            let own = dofs.split_off_mut(..entities.size * entities.of_cell.len());
-            entities.write(cell, mesh.cell(cell), own.unwrap_or_default());
+            let own;
+            (own, dofs) = dofs.split_at_mut(entities.size * entities.of_cell.len());
+            entities.write(cell, mesh.cell(cell), own);
         }
     });
     let turned: Vec<&Entities> =
