@@ -12,7 +12,7 @@ test:
 # 1,000 sets of tiling parameters against the formulas; random programs from a fresh seed; forms of DOLFINx
 # where Python 3.12 is there.
 test-all:
-	PURLIN_TEST_ALL=1 .ci/run
+	KINGPOST_TEST_ALL=1 .ci/run
 
 bench: packages
 	cargo bench --profile dist --bench engine

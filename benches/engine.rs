@@ -5,17 +5,17 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use purlin::autotune::known_devices;
-use purlin::codegen::{Options, Program, Target, generate};
-use purlin::forms::lowering::{LoweringOptions, lower};
-use purlin::forms::quadrature::QuadratureScheme;
-use purlin::ir::{AxisTag, Kernel, text};
-use purlin::kernels::Operator;
-use purlin::transforms::Recipe;
-use purlin::transforms::primitives::{SplitIname, Tag};
-use purlin::transforms::steps;
-use purlin::tuning::{Choice, source};
-use purlin::{Mapping, transform};
+use kingpost::autotune::known_devices;
+use kingpost::codegen::{Options, Program, Target, generate};
+use kingpost::forms::lowering::{LoweringOptions, lower};
+use kingpost::forms::quadrature::QuadratureScheme;
+use kingpost::ir::{AxisTag, Kernel, text};
+use kingpost::kernels::Operator;
+use kingpost::transforms::Recipe;
+use kingpost::transforms::primitives::{SplitIname, Tag};
+use kingpost::transforms::steps;
+use kingpost::tuning::{Choice, source};
+use kingpost::{Mapping, transform};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -163,7 +163,7 @@ fn reductions_to_cuda(bencher: Bencher<'_, '_>, n: usize) {
 fn tiled_product_to_cuda(bencher: Bencher<'_, '_>) {
     let recipe = steps().recipe(include_str!("../examples/matmul_recipe.json")).unwrap();
     bencher.bench(|| {
-        let kernel = text::parse(include_str!("../examples/matmul.purlin")).unwrap();
+        let kernel = text::parse(include_str!("../examples/matmul.kingpost")).unwrap();
         generate(&recipe.apply(&kernel).unwrap(), Target::Cuda, &Options::default()).unwrap()
     });
 }

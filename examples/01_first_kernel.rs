@@ -3,7 +3,7 @@
 /// Runs the example; a test does, too.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     // [readme]
-    use purlin::prelude::*;
+    use kingpost::prelude::*;
 
     let kernel = text::parse(
         "

@@ -1,9 +1,9 @@
 //! A variational form becomes a kernel, which is run on a mesh and checked against the reference.
 
-use purlin::forms::element::CellShape;
-use purlin::forms::form::{FunctionSpace, coefficient, dx, grad, inner, test};
-use purlin::forms::mesh::Mesh;
-use purlin::prelude::*;
+use kingpost::forms::element::CellShape;
+use kingpost::forms::form::{FunctionSpace, coefficient, dx, grad, inner, test};
+use kingpost::forms::mesh::Mesh;
+use kingpost::prelude::*;
 
 /// Runs the example; a test does, too.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,8 +1,8 @@
 //! A step that would break the program is refused, with two instances that clash.
 
-use purlin::forms::lowering::{LoweringOptions, lower};
-use purlin::kernels::Operator;
-use purlin::prelude::*;
+use kingpost::forms::lowering::{LoweringOptions, lower};
+use kingpost::kernels::Operator;
+use kingpost::prelude::*;
 
 /// Runs the example; a test does, too.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {

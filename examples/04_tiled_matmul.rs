@@ -1,13 +1,13 @@
 //! A matrix product in tiles: the steps as a story, then the result compared with a sum in twice the
 //! precision.
 
-use purlin::prelude::*;
-use purlin::runtime::Backend;
+use kingpost::prelude::*;
+use kingpost::runtime::Backend;
 
 /// Runs the example; a test does, too.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let kernel = text::parse(include_str!("matmul.purlin"))?;
-    let recipe = purlin::transforms::steps().recipe(include_str!("matmul_recipe.json"))?;
+    let kernel = text::parse(include_str!("matmul.kingpost"))?;
+    let recipe = kingpost::transforms::steps().recipe(include_str!("matmul_recipe.json"))?;
     println!("{kernel}");
     let mut tiled = kernel;
     for (step, result) in recipe.trace(&tiled)? {

@@ -1,10 +1,10 @@
 //! README's picture: a kernel, its steps, the code and where its time stands under the roofline.
 //!
 //! The time is a measurement, `results/h200/axpy.json`, by
-//! `purlin run examples/axpy.purlin --device cuda --param n=134217728`.
+//! `kingpost run examples/axpy.kingpost --device cuda --param n=134217728`.
 
-use purlin::autotune::{Point, known_devices, roofline_svg};
-use purlin::{kernel_work, prelude::*};
+use kingpost::autotune::{Point, known_devices, roofline_svg};
+use kingpost::{kernel_work, prelude::*};
 use std::collections::BTreeMap;
 
 /// Pixels of a line of text, and of a letter.
@@ -19,8 +19,8 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// The picture.
 pub fn picture() -> Result<String, Box<dyn std::error::Error>> {
-    let source = include_str!("axpy.purlin");
-    let (kernel, script) = purlin::transforms::steps().file(source)?;
+    let source = include_str!("axpy.kingpost");
+    let (kernel, script) = kingpost::transforms::steps().file(source)?;
     let schedule = script.ok_or("a schedule")?.apply(&kernel)?;
     let program = generate(schedule.kernel(), Target::Cuda, &Options::default())?;
     let (text, steps) = source.split_once("\nschedule\n").ok_or("a schedule")?;

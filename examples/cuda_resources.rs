@@ -1,13 +1,13 @@
 //! Registers, shared memory and spills of all 70 operator actions on sm_90, as CSV:
 //! `cargo run --release --example cuda_resources > results/cuda_resources.csv`.
 
-use purlin::codegen::{Options, Target, generate};
-use purlin::forms::lowering::{LoweringOptions, lower};
-use purlin::forms::quadrature::QuadratureScheme;
-use purlin::kernels::Operator;
-use purlin::runtime::Cache;
-use purlin::runtime::cuda::nvrtc;
-use purlin::{Mapping, transform};
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::forms::lowering::{LoweringOptions, lower};
+use kingpost::forms::quadrature::QuadratureScheme;
+use kingpost::kernels::Operator;
+use kingpost::runtime::Cache;
+use kingpost::runtime::cuda::nvrtc;
+use kingpost::{Mapping, transform};
 use std::error::Error;
 use std::process::Command;
 

@@ -21,7 +21,7 @@ done
 home=$bare/home/newcomer
 rm -rf "$home"
 mkdir -p "$home"
-cp "$wheel" "$root/python/examples/05_tutorial.py" "$root/examples/row_sums.purlin" "$home"
+cp "$wheel" "$root/python/examples/05_tutorial.py" "$root/examples/row_sums.kingpost" "$home"
 sed -i 's/device="c", //' "$home/05_tutorial.py" # the default, which is OpenCL there
 cat >"$home/newcomer.sh" <<'INSIDE'
 set -eu
@@ -33,8 +33,8 @@ python3 -m venv venv
 pip install --quiet --disable-pip-version-check "$(ls ./*.whl)[opencl,forms]"
 installed=$(date +%s)
 python 05_tutorial.py
-purlin devices
-purlin run row_sums.purlin --param n=1000 --param m=1000 --device opencl --no-time
+kingpost devices
+kingpost run row_sums.kingpost --param n=1000 --param m=1000 --device opencl --no-time
 end=$(date +%s)
 echo "installed in $((installed - begin)) s, the rest $((end - installed)) s, in all $((end - begin)) s"
 [ $((end - begin)) -le 60 ] || { echo "bare-root: more than 60 s" >&2; exit 1; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Processor time of `purlin.jit` in C compared with FFCx's `compile_forms`, for forms of facets, of H(curl) and
+"""Processor time of `kingpost.jit` in C compared with FFCx's `compile_forms`, for forms of facets, of H(curl) and
 H(div), and of matrices.
 
 Both begin with the form of UFL and end with a loaded library: export, lowering, mapping, code
@@ -14,7 +14,7 @@ timed on a mesh, one thread, the least of its runs.
     scripts/ffcx.sh                # makes .venv with the peer, once
     .venv/bin/python scripts/compile_time.py --write results/cpu
 
-`purlin` is the package that is installed; a wheel of the profile `dist` or `release` is what users have.
+`kingpost` is the package that is installed; a wheel of the profile `dist` or `release` is what users have.
 """
 
 import argparse
@@ -162,13 +162,13 @@ def peer(name):
 
 
 def ours(name, mapping, cells):
-    """Purlin: the times of a form, what was compiled, and seconds of a run by part."""
-    import purlin
+    """Kingpost: the times of a form, what was compiled, and seconds of a run by part."""
+    import kingpost
 
-    purlin.jit(small_form(), "c")
+    kingpost.jit(small_form(), "c")
     form = forms()[name]()
     before = processor_seconds()
-    op = purlin.jit(form, "c", mapping=mapping)
+    op = kingpost.jit(form, "c", mapping=mapping)
     own, children = (b - a for a, b in zip(before, processor_seconds()))
     found = {"own": own, "compiler": children, "lines": op.source.count("\n"), "runs": {}}
     found["mappings"] = {part.name: part.mapping["strategy"] for part in op.parts}
@@ -189,7 +189,7 @@ def runs_of(form, ops, cells):
     import numpy as np
     from engine import given, listed
     from meshes import bind, make_mesh
-    from purlin.export import export_form
+    from kingpost.export import export_form
     from write_samples import space_elements
 
     document = export_form(form)
@@ -240,7 +240,7 @@ def result(document, mesh, argument, arguments):
 def child(*arguments):
     """A fresh process with an empty cache."""
     with tempfile.TemporaryDirectory() as cache:
-        environment = dict(os.environ, PURLIN_CACHE_DIR=cache, OMP_NUM_THREADS="1")
+        environment = dict(os.environ, KINGPOST_CACHE_DIR=cache, OMP_NUM_THREADS="1")
         command = [sys.executable, __file__, "--child", json.dumps(arguments)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=cache)
     if done.returncode:
@@ -296,7 +296,7 @@ def write(args, rows):
         writer.writerows({k: shown(v) for k, v in row.items()} for row in rows)
     cpu = next(l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name"))
     compiler = subprocess.run([os.environ.get("CC", "cc"), "--version"], capture_output=True, text=True).stdout.splitlines()[0]
-    table = ["| form | FFCx, s | purlin: itself | C compiler | ratio |" + (" ratio before |" if before else "")]
+    table = ["| form | FFCx, s | kingpost: itself | C compiler | ratio |" + (" ratio before |" if before else "")]
     table.append("|---|--:|--:|--:|--:|" + ("--:|" if before else ""))
     for row in rows:
         theirs = row["ffcx_own_s"] + row["ffcx_compiler_s"]
@@ -307,7 +307,7 @@ def write(args, rows):
     ratios = [row["ratio"] for row in rows]
     lines = [
         "# Compile time compared with FFCx", "",
-        "Processor time, user and system, from a form of UFL to a loaded library: `purlin.jit` in C with the default",
+        "Processor time, user and system, from a form of UFL to a loaded library: `kingpost.jit` in C with the default",
         "mapping, and FFCx's `compile_forms` with its default options. Each in a process of its own with an empty",
         f"cache, the least of {args.repeat} repetitions. {cpu}, {os.cpu_count()} cores shared with other work, {compiler},",
         f"{datetime.date.today()}.", "",

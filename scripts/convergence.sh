@@ -7,7 +7,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 venv="$root/.venv"
 packages="scipy==1.16.3 matplotlib==3.10.8"
 
-[ -x "$venv/bin/python" ] && "$venv/bin/python" -c 'import purlin' 2>/dev/null || {
+[ -x "$venv/bin/python" ] && "$venv/bin/python" -c 'import kingpost' 2>/dev/null || {
     echo "convergence: the wheel is missing; run scripts/python-tests.sh first" >&2
     exit 3
 }

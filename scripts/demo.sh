@@ -10,7 +10,7 @@ step() { echo "demo, $1" >&2; }
 step "1 of 3: packages of the system"
 scripts/install-system-packages.sh
 step "2 of 3: building the command line for the host alone; a first build compiles isl and takes some minutes"
-cargo build --profile demo --package purlin-cli --no-default-features
+cargo build --profile demo --package kingpost-cli --no-default-features
 step "3 of 3: the action of the 3-D P4 Laplace operator on meshes/bracket.msh, in C, checked and timed"
-target/demo/purlin run laplace --dim 3 --degree 4 --mesh meshes/bracket.msh \
+target/demo/kingpost run laplace --dim 3 --degree 4 --mesh meshes/bracket.msh \
     --device c --save-dir demo-output

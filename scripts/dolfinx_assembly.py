@@ -2,7 +2,7 @@
 
 The matrix is assembled again over what is there, by two processes if MPI starts two. PETSc's matrix
 (`--matrix petsc`) and DOLFINx's own (`--matrix dolfinx`) are timed; the wall time of the slowest process
-counts. Prints a line of JSON. `scripts/dolfinx_assembly.sh` runs it in turns with Purlin.
+counts. Prints a line of JSON. `scripts/dolfinx_assembly.sh` runs it in turns with Kingpost.
 
     scripts/dolfinx-tests.sh    # installs DOLFINx once
     LD_LIBRARY_PATH=.venv-dolfinx/lib .venv-dolfinx/bin/mpiexec -n 2 \\

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Times the assembly of Poisson's matrix (P1, unit cube of N^3 cubes of six tetrahedra) on two cores of a
-# processor: DOLFINx with two processes, into PETSc's matrix and its own, and Purlin with two threads, in turns.
+# processor: DOLFINx with two processes, into PETSc's matrix and its own, and Kingpost with two threads, in turns.
 # Prints the least time of each over all turns, and ratios.
 #
 #     scripts/dolfinx_assembly.sh [N] [turns] [folder of records]
@@ -21,16 +21,16 @@ for turn in $(seq "$turns"); do
     OMP_NUM_THREADS=2 "$root/target/release/study-trotter-2023" time --device c --divisions "$n" --degrees 1 \
         --strategies lookup-table,rowwise,full --db "$to/turn_$turn.jsonl"
 done
-cat "$to"/turn_*.jsonl >"$to/purlin.jsonl"
+cat "$to"/turn_*.jsonl >"$to/kingpost.jsonl"
 rm "$to"/turn_*.jsonl
 "$venv/bin/python" - "$to" <<'PYTHON'
 import json, pathlib, sys
 
 folder = pathlib.Path(sys.argv[1])
-records = [json.loads(line) for name in ("dolfinx", "purlin") for line in open(folder / f"{name}.jsonl")]
+records = [json.loads(line) for name in ("dolfinx", "kingpost") for line in open(folder / f"{name}.jsonl")]
 best = {}
 for r in records:
-    who = f"DOLFINx {r['dolfinx']}, {r['matrix']}" if "dolfinx" in r else f"Purlin, {r['strategy']}, {json.dumps(r['mapping'])}"
+    who = f"DOLFINx {r['dolfinx']}, {r['matrix']}" if "dolfinx" in r else f"Kingpost, {r['strategy']}, {json.dumps(r['mapping'])}"
     best.setdefault(who, []).append((r["min_s"], r["median_s"]))
 peer = {who: min(t)[0] for who, t in best.items() if who.startswith("DOLFINx")}
 print(f"{records[0]['unknowns']:,} unknowns; least of all turns, and the median of their medians\n")

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Times purlin's C of 30 operator actions and FFCx's C on the same mesh.
+"""Times kingpost's C of 30 operator actions and FFCx's C on the same mesh.
 
-Both take a rule of the same degree: purlin those of Xiao & Gimbutas 2010, FFCx those of basix, which
+Both take a rule of the same degree: kingpost those of Xiao & Gimbutas 2010, FFCx those of basix, which
 have 14, 24 and 45 points at degrees 4, 6 and 8 instead of 11, 23 and 44. The table has both numbers,
 the page also the mean of ratios scaled by them. FFCx's kernel runs in the cell loop of
 DOLFINx's assembler (coordinates and coefficient gathered, tabulated, scattered), compiled in one
 unit with the loop by `-O3 -march=native -ffast-math`. The two run in turns on one thread; the time
-of each is the minimum of its runs. Then purlin runs on two threads, which tells something on an idle
+of each is the minimum of its runs. Then kingpost runs on two threads, which tells something on an idle
 machine only; `--one-thread` leaves it out.
 
 The mesh is a cube of tetrahedra: vertices moved, vertices and cells numbered at random.
@@ -151,8 +151,8 @@ def mesh_file(path, n, seed):
         f.write("$EndElements\n")
 
 
-class Purlin:
-    """Purlin's compiled kernel of an action with its arguments."""
+class Kingpost:
+    """Kingpost's compiled kernel of an action with its arguments."""
 
     def __init__(self, binary, operator, p, mesh, directory, mapping, threads):
         cache, arrays = directory / "cache", directory / "arrays"
@@ -161,7 +161,7 @@ class Purlin:
         command += ["--save-dir", directory, "--save-arrays", arrays, "--db", directory / "none.jsonl"]
         if mapping:
             command += ["--mapping", mapping]
-        environment = dict(os.environ, PURLIN_CACHE_DIR=str(cache), OMP_NUM_THREADS=str(threads))
+        environment = dict(os.environ, KINGPOST_CACHE_DIR=str(cache), OMP_NUM_THREADS=str(threads))
         run = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True)
         if run.returncode:
             sys.exit(f"{operator} P{p}: {run.stdout}{run.stderr}")
@@ -212,16 +212,16 @@ class Purlin:
 
 
 class Peer:
-    """FFCx's kernel in its loop, on the arrays of `purlin`."""
+    """FFCx's kernel in its loop, on the arrays of `kingpost`."""
 
-    def __init__(self, operator, p, purlin, directory):
+    def __init__(self, operator, p, kingpost, directory):
         source, self.points, names = ffcx_source(operator, p)
         path = directory / "peer.c"
         path.write_text(source)
         library = directory / "peer.so"
         subprocess.run([os.environ.get("CC", "cc"), *CFLAGS, "-o", library, path, "-lm"], check=True)
         self.library = ctypes.CDLL(str(library))
-        data = purlin.inputs
+        data = kingpost.inputs
         self.y = np.zeros_like(data["y"])
         self.constants = np.array([float(data[k].ravel()[0]) for k in ("lambda", "mu") if k in data] or [0.0])
         arrays = [self.y, data["coords"], data["cell_vertices"], data["dofs"], self.constants]
@@ -295,29 +295,29 @@ def measure(binary, operator, p, mesh, mapping, budget, two_threads):
     """The figures of an action."""
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
         one, two = pathlib.Path(one), pathlib.Path(two)
-        purlin = Purlin(binary, operator, p, mesh, one, mapping, 1)
-        parallel = Purlin(binary, operator, p, mesh, two, mapping, 2) if two_threads else None
-        peer = Peer(operator, p, purlin, one)
-        checked = [purlin, parallel] if parallel else [purlin]
+        kingpost = Kingpost(binary, operator, p, mesh, one, mapping, 1)
+        parallel = Kingpost(binary, operator, p, mesh, two, mapping, 2) if two_threads else None
+        peer = Peer(operator, p, kingpost, one)
+        checked = [kingpost, parallel] if parallel else [kingpost]
         for kernel in [*checked, peer]:
             kernel.call()
         scale = np.abs(peer.y).max()
         error = max(np.abs(kernel.y - peer.y).max() / scale for kernel in checked)
-        ours, theirs = interleaved([purlin.call, peer.call], budget)
+        ours, theirs = interleaved([kingpost.call, peer.call], budget)
         speedup = None
         if parallel:
             ctypes.CDLL("libgomp.so.1").omp_set_num_threads(2)
-            single, double = interleaved([purlin.call, parallel.call], budget)
+            single, double = interleaved([kingpost.call, parallel.call], budget)
             speedup = single / double
         return {
             "operator": operator,
             "degree": p,
-            "purlin_points": purlin.points,
+            "kingpost_points": kingpost.points,
             "ffcx_points": peer.points,
-            "cells": len(purlin.inputs["cell_vertices"]),
-            "dofs": len(purlin.y),
-            "mapping": purlin.report["mapping"].split(" (")[0],
-            "purlin_ms": 1e3 * ours,
+            "cells": len(kingpost.inputs["cell_vertices"]),
+            "dofs": len(kingpost.y),
+            "mapping": kingpost.report["mapping"].split(" (")[0],
+            "kingpost_ms": 1e3 * ours,
             "ffcx_ms": 1e3 * theirs,
             "ratio": theirs / ours,
             "two_threads": speedup,
@@ -355,15 +355,15 @@ def write(folder, rows, mean):
             f"128 MiB of memory {memory:.2f} times as fast by two threads as by one, and multiplies and adds in "
             f"registers {arithmetic:.2f} times as fast, which bounds what two threads can gain."
         )
-    scaled = [r["ratio"] * r["purlin_points"] / r["ffcx_points"] for r in rows]
+    scaled = [r["ratio"] * r["kingpost_points"] / r["ffcx_points"] for r in rows]
     differ = ", ".join(
-        f"{r['operator']} P{r['degree']} ({r['purlin_points']}, FFCx {r['ffcx_points']})"
+        f"{r['operator']} P{r['degree']} ({r['kingpost_points']}, FFCx {r['ffcx_points']})"
         for r in rows
-        if r["purlin_points"] != r["ffcx_points"]
+        if r["kingpost_points"] != r["ffcx_points"]
     )
     page = [
         "# C compared with FFCx", "",
-        "The time of FFCx's kernel in its cell loop divided by that of purlin's default mapping, both",
+        "The time of FFCx's kernel in its cell loop divided by that of kingpost's default mapping, both",
         f"on one thread of {cpu}, {compiler.stdout.splitlines()[0]}, {datetime.date.today()}.",
         f"FFCx {ffcx.__version__}; {' '.join(CFLAGS[:3])}. Minima of interleaved runs on a shared machine.", "",
         *table, "",
@@ -389,7 +389,7 @@ def mean_of(rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--purlin", default=ROOT / "target/release/purlin", help="the command line to run")
+    parser.add_argument("--kingpost", default=ROOT / "target/release/kingpost", help="the command line to run")
     parser.add_argument("--operators", nargs="*", default=OPERATORS)
     parser.add_argument("--degrees", nargs="*", type=int, default=list(DIVISIONS))
     parser.add_argument("--mapping", help="a mapping in JSON instead of the default one")
@@ -403,11 +403,11 @@ def main():
             mesh = pathlib.Path(meshes) / f"cube{p}.msh"
             mesh_file(mesh, DIVISIONS[p], seed=p)
             for operator in args.operators:
-                row = measure(args.purlin, operator, p, mesh, args.mapping, args.budget, not args.one_thread)
+                row = measure(args.kingpost, operator, p, mesh, args.mapping, args.budget, not args.one_thread)
                 rows.append(row)
                 if args.write:
                     write(args.write, rows, mean_of(rows))
-                print("{operator:16} P{degree} {purlin_points:4} and {ffcx_points:4} points {purlin_ms:9.3f} ms {ffcx_ms:9.3f} ms "
+                print("{operator:16} P{degree} {kingpost_points:4} and {ffcx_points:4} points {kingpost_ms:9.3f} ms {ffcx_ms:9.3f} ms "
                       "{ratio:6.2f} x, 2 threads {two_threads}, error {error:.0e}, {mapping}".format(**row), flush=True)
     print(f"geometric mean {mean_of(rows):.2f}, least {min(r['ratio'] for r in rows):.2f}")
     wrong = [r for r in rows if not r["error"] <= TOLERANCE]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times purlin's C of element matrices and FFCx's C: the experiment of Luporini et al. 2017, §7.
+"""Times kingpost's C of element matrices and FFCx's C: the experiment of Luporini et al. 2017, §7.
 
 Four bilinear forms (mass, Helmholtz, elasticity, hyperelasticity) times nf = 0 to 3 functions, all of
 degree q = 1 to 4, on a cube of 4,374 tetrahedra, exact quadrature, double precision, one thread. Both
@@ -7,17 +7,17 @@ take the same rule of basix, and are compiled by the same compiler with the same
 
 *Local assembly* computes the matrices of 64 cells at a time into one buffer, which stays in cache.
 *Insertion* computes them and adds them to a CSR matrix of the whole mesh by one table of positions,
-which both are given. *Unoptimised* is purlin's lowered kernel in C, a cell at a time, on as many cells
+which both are given. *Unoptimised* is kingpost's lowered kernel in C, a cell at a time, on as many cells
 as take about a second, scaled.
 
 The kernels run in turns; the time of each is the minimum of its runs, as the processor counts it for the
 thread, so that other work on the machine counts little. Where all cells take FFCx longer than
 `--most` seconds, as many as take that long are measured and compared, and the time is scaled. The
-matrix of each of these cells is compared with FFCx's; `purlin run` compares with the interpreter on a mesh of its own. Operations are counted:
-purlin's by `purlin stats`, FFCx's by running its C on numbers that count. A form that FFCx or the C
+matrix of each of these cells is compared with FFCx's; `kingpost run` compares with the interpreter on a mesh of its own. Operations are counted:
+kingpost's by `kingpost stats`, FFCx's by running its C on numbers that count. A form that FFCx or the C
 compiler cannot make in 10 minutes and 8 GiB is marked so.
 
-    scripts/luporini_2017.sh       # installs the peer, builds purlin, and measures all cases, into target/luporini_2017
+    scripts/luporini_2017.sh       # installs the peer, builds kingpost, and measures all cases, into target/luporini_2017
 
 is the same as
 
@@ -25,7 +25,7 @@ is the same as
     cargo build --release
     .venv/bin/python scripts/ffcx_matrices.py --write target/luporini_2017
 
-Of purlin's mappings (`--mapping`, several times), each is checked and timed, and the fastest in local assembly
+Of kingpost's mappings (`--mapping`, several times), each is checked and timed, and the fastest in local assembly
 is the one of a case.
 
 Each case is a line of DIR/luporini_2017.jsonl when it is done, and is not measured again; `--forms mass
@@ -60,7 +60,7 @@ CFLAGS = ["-O3", "-march=native", "-ffast-math", "-fPIC", "-shared", "-std=gnu17
 FLAGS = next((l.split() for l in open("/proc/cpuinfo") if l.startswith("flags")), [])
 GROUP = 8 if "avx512f" in FLAGS else 4 if "avx" in FLAGS else 2  # cells of a group: 64-bit reals of a vector
 MEMORY = 256 << 10  # bytes that tables of sums may occupy: the second-level cache of Luporini et al. 2017
-# What `purlin run` takes on a processor: the fewest operations where these are `FEWER` times fewer, or else tiles
+# What `kingpost run` takes on a processor: the fewest operations where these are `FEWER` times fewer, or else tiles
 TILES = json.dumps({"strategy": "point_tiles", "cells": GROUP, "sums": 16 if GROUP == 8 else 8})
 FEWEST = json.dumps({"strategy": "fewest_operations", "memory": MEMORY, "then": {"strategy": "constant_cells", "cells": GROUP}})
 NAMES = {TILES: "tiles", FEWEST: "fewest"}
@@ -103,12 +103,12 @@ def form(name, q, nf):
 
 
 def exported(name, q, nf):
-    """The form as purlin reads it. The exporter needs no compiled part of the package."""
-    if "purlin" not in sys.modules:
-        package = types.ModuleType("purlin")
-        package.__path__ = [str(ROOT / "python" / "purlin")]
-        sys.modules["purlin"] = package
-    from purlin import export
+    """The form as kingpost reads it. The exporter needs no compiled part of the package."""
+    if "kingpost" not in sys.modules:
+        package = types.ModuleType("kingpost")
+        package.__path__ = [str(ROOT / "python" / "kingpost")]
+        sys.modules["kingpost"] = package
+    from kingpost import export
 
     return export.dumps(export.export_form(form(name, q, nf), name=name))
 
@@ -292,7 +292,7 @@ void peer_%s(int n, int first, double *restrict y, const double *restrict x, con
     return head % "cells" + cells + tail + head % "sparse" + sparse + tail
 
 
-# Calls a kernel of purlin's on batches of cells: an argument moves on by its stride, in bytes a cell.
+# Calls a kernel of kingpost's on batches of cells: an argument moves on by its stride, in bytes a cell.
 DRIVER = """
 #include <stdint.h>
 #include <string.h>
@@ -380,8 +380,8 @@ class Peer:
         return lambda keep=arrays: entry(*args)
 
 
-class Purlin:
-    """Purlin's kernel of a form, of matrices of cells or a sparse one."""
+class Kingpost:
+    """Kingpost's kernel of a form, of matrices of cells or a sparse one."""
 
     def __init__(self, binary, problem, directory, path, what, mapping):
         p = self.problem = problem
@@ -454,14 +454,14 @@ def interleaved(calls, budget, rounds=3):
     return best
 
 
-def matrix_error(purlin, peer, problem, n):
+def matrix_error(kingpost, peer, problem, n):
     """The largest difference of an entry of a cell's matrix, over the largest entry of that matrix."""
     size, worst = problem.local**2, 0.0
     y, z = np.zeros(BATCH * size), np.zeros(BATCH * size)
     for first in range(0, n, BATCH):
         count = min(BATCH, n - first)
         y[:], z[:] = np.nan, np.nan  # the driver and the loop zero what they add to
-        purlin.call(y, first, count)()
+        kingpost.call(y, first, count)()
         peer.call("cells", z, first, count)()
         a, b = (v[: count * size].reshape(count, size) for v in (y, z))
         error = np.abs(a - b).max(1) / np.abs(b).max(1)
@@ -469,16 +469,16 @@ def matrix_error(purlin, peer, problem, n):
     return worst
 
 
-def sparse_error(purlin, peer, problem, n):
+def sparse_error(kingpost, peer, problem, n):
     entries = problem.positions[1]
     y, z = np.zeros(entries), np.zeros(entries)
-    purlin.call(y, 0, n)()
+    kingpost.call(y, 0, n)()
     peer.call("sparse", z, 0, n)()
     return float(np.abs(y - z).max() / np.abs(z).max())
 
 
 def counted(binary, path, mapping, q):
-    """Operations of a cell, by `purlin stats`."""
+    """Operations of a cell, by `kingpost stats`."""
     params = [f"--param={name}={value}" for name, value in [("n_cells", GROUP), ("n_x", 64), (f"n_p{q}", 512)]]
     base = [str(binary), "stats", str(path), "--matrix", "cells", "--mapping", mapping]
     text = subprocess.run([*base, *params], capture_output=True, text=True)
@@ -489,7 +489,7 @@ def counted(binary, path, mapping, q):
 
 
 def referenced(binary, path, mapping):
-    """Whether `purlin run` finds its kernel within 1e-12 of the lowered one in the interpreter."""
+    """Whether `kingpost run` finds its kernel within 1e-12 of the lowered one in the interpreter."""
     command = [binary, "run", path, "--matrix", "cells", "--device", "c", "--cells", "1", "--no-time", "--mapping", mapping]
     run = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     if run.returncode:
@@ -527,12 +527,12 @@ def measure(binary, name, q, nf, mappings, budget, most):
         except (subprocess.SubprocessError, MemoryError) as e:
             print(f"{name} q={q} nf={nf}: FFCx: {e}")
             peer = None
-        plain = Purlin(binary, p, directory, path, "cells", PLAIN)
+        plain = Kingpost(binary, p, directory, path, "cells", PLAIN)
         kernels = []
         for k, mapping in enumerate(mappings):
             folder = directory / str(k)
             folder.mkdir()
-            kernels.append([Purlin(binary, p, folder, path, what, mapping) for what in ("cells", "sparse")])
+            kernels.append([Kingpost(binary, p, folder, path, what, mapping) for what in ("cells", "sparse")])
         y, z = np.zeros(BATCH * p.local**2), np.zeros(p.positions[1])
         theirs = functools.partial(peer.call, "cells") if peer else plain.call
         n = affordable(theirs, y, p, most)
@@ -547,22 +547,22 @@ def measure(binary, name, q, nf, mappings, budget, most):
         rows = []
         for k, (mapping, (cells, sparse)) in enumerate(zip(mappings, kernels)):
             row = {"form": name, "q": q, "nf": nf, "mapping": mapping, "rows": p.local}
-            row |= {"purlin_operations": counted(binary, path, mapping, q)}
+            row |= {"kingpost_operations": counted(binary, path, mapping, q)}
             row |= {"ffcx_operations": peer.operations if peer else None}
-            row |= {"purlin_generation_s": cells.generation_s, "ffcx_generation_s": peer.generation_s if peer else None}
+            row |= {"kingpost_generation_s": cells.generation_s, "ffcx_generation_s": peer.generation_s if peer else None}
             row |= errors_of(peer, p, directory, cells, sparse, n)
             row["is_reference"] = referenced(binary, path, mapping)
-            row |= {"purlin_ms": ms(times[k]), "ffcx_ms": ms(theirs)}
+            row |= {"kingpost_ms": ms(times[k]), "ffcx_ms": ms(theirs)}
             row["ratio"] = theirs / times[k] if peer else None
             row["plain_ms"] = None
-            row |= {"purlin_csr_ms": ms(csr_times[k]), "ffcx_csr_ms": ms(theirs_csr)}
+            row |= {"kingpost_csr_ms": ms(csr_times[k]), "ffcx_csr_ms": ms(theirs_csr)}
             row["csr_ratio"] = theirs_csr / csr_times[k] if peer else None
             rows.append(row)
-        best = min(rows, key=lambda row: row["purlin_ms"])
+        best = min(rows, key=lambda row: row["kingpost_ms"])
         if set(mappings) == set(NAMES):
             for row in rows:
                 name = NAMES[row["mapping"]]
-                best |= {f"{name}_operations": row["purlin_operations"], f"{name}_ms": row["purlin_ms"]}
+                best |= {f"{name}_operations": row["kingpost_operations"], f"{name}_ms": row["kingpost_ms"]}
             few = best["tiles_operations"] >= FEWER * best["fewest_operations"]
             best["default"] = FEWEST if few else TILES
             best["default_ratio"] = next(row["ratio"] for row in rows if row["mapping"] == best["default"])
@@ -600,12 +600,12 @@ def picture(form_name, figure, rows):
         '<rect width="100%" height="100%" fill="white"/>',
         f'<text x="{left}" y="14" font-size="12">{form_name}: speed-up of local assembly over the lowered kernel '
         f"(figure {figure})</text>",
-        f'<text x="{left}" y="30"><tspan fill="#888888">■ FFCx</tspan> <tspan fill="#1f6f8b">■ Purlin</tspan></text>',
+        f'<text x="{left}" y="30"><tspan fill="#888888">■ FFCx</tspan> <tspan fill="#1f6f8b">■ Kingpost</tspan></text>',
     ]
-    top_value = max([r["plain_ms"] / r["purlin_ms"] for r in rows] + [r["plain_ms"] / r["ffcx_ms"] for r in rows if r["ffcx_ms"]])
+    top_value = max([r["plain_ms"] / r["kingpost_ms"] for r in rows] + [r["plain_ms"] / r["ffcx_ms"] for r in rows if r["ffcx_ms"]])
     for r in rows:
         x, y = left + width * nfs.index(r["nf"]), top + height * qs.index(r["q"])
-        bars = [("#888888", r["plain_ms"] / r["ffcx_ms"] if r["ffcx_ms"] else None), ("#1f6f8b", r["plain_ms"] / r["purlin_ms"])]
+        bars = [("#888888", r["plain_ms"] / r["ffcx_ms"] if r["ffcx_ms"] else None), ("#1f6f8b", r["plain_ms"] / r["kingpost_ms"])]
         base = y + height - 16
         out.append(f'<line x1="{x + 4}" y1="{base}" x2="{x + width - 10}" y2="{base}" stroke="black" stroke-width="0.5"/>')
         for k, (colour, value) in enumerate(bars):
@@ -662,10 +662,10 @@ def page(rows, command):
         means.append(
             f"| {name or 'all'} | {len(own)} | {mean('ratio')} | {min(r['ratio'] for r in own):.2f} | {mean('default_ratio')} | "
             f"{min(r['default_ratio'] for r in own):.2f} | {mean('csr_ratio')} | "
-            f"{geometric_mean([r['plain_ms'] / r['purlin_ms'] for r in own]):.1f} | {fewest:.1f} |"
+            f"{geometric_mean([r['plain_ms'] / r['kingpost_ms'] for r in own]):.1f} | {fewest:.1f} |"
         )
     errors = [r["error"] for r in rows if r["error"] is not None]
-    slowest = max(rows, key=lambda r: r["purlin_generation_s"])
+    slowest = max(rows, key=lambda r: r["kingpost_generation_s"])
     wrong = [r for r in rows if not r["is_reference"]]
     faster = sum(r["mapping"] == FEWEST for r in rows)
     same = sum(r["mapping"] == r["default"] for r in rows)
@@ -678,8 +678,8 @@ def page(rows, command):
         "basix. Minima of interleaved runs, in seconds that the processor counts for the thread, on a shared machine.",
         f"Of {sum(r['cells'] < 6 * DIVISIONS**3 for r in rows)} large cases, a part of the cells is measured and compared (`cells` in the table of figures), and",
         "the time is scaled.", "",
-        "FFCx's time divided by Purlin's: geometric mean and minimum, of the faster of two mappings and of the one that",
-        "`purlin run` takes; with insertion into CSR; next to them the lowered kernel's time divided by Purlin's, and FFCx's operations",
+        "FFCx's time divided by Kingpost's: geometric mean and minimum, of the faster of two mappings and of the one that",
+        "`kingpost run` takes; with insertion into CSR; next to them the lowered kernel's time divided by Kingpost's, and FFCx's operations",
         "divided by the fewest.", "",
         "| form | cases | local assembly | minimum | by default | minimum | with insertion | lowered | operations |",
         "|---|---|---|---|---|---|---|---|---|", *means, "",
@@ -690,11 +690,11 @@ def page(rows, command):
         f"{len(rows)} cases. It has the second-level cache of the processor for the {MEMORY >> 10} KiB of Luporini et al. 2017 that bound the tables here.",
         "Of symmetric matrices both compute one triangle.", "",
         "The matrix of each of these cells is compared with FFCx's: the largest difference of an entry, over the",
-        f"largest entry of its matrix, is {max(errors):.0e}, needed at most {TOLERANCE:.0e}. `purlin run` compares with the",
+        f"largest entry of its matrix, is {max(errors):.0e}, needed at most {TOLERANCE:.0e}. `kingpost run` compares with the",
         f"lowered kernel in the interpreter, on a mesh of its own: {len(rows) - len(wrong)} of {len(rows)} within 1e-12.",
         f"FFCx rounds entries of tables within 1e-9 of 0 and 1; in {sum(r['ffcx_rounds_tables'] for r in rows)} cases the matrices are those of FFCx",
         "without that, which is not what is timed.",
-        f"The slowest generation of C takes {slowest['purlin_generation_s']:.2f} s of the processor ({slowest['form']}, q {slowest['q']}, nf {slowest['nf']}).", "",
+        f"The slowest generation of C takes {slowest['kingpost_generation_s']:.2f} s of the processor ({slowest['form']}, q {slowest['q']}, nf {slowest['nf']}).", "",
         "## Times of local assembly", "", "FFCx's time divided by that of the faster mapping.", "", *table(rows, timed), "",
         "## With insertion into CSR", "", "The same; both add by one table of positions.", "", *table(rows, ratio("csr_ratio")), "",
         "## Operations", "",
@@ -704,7 +704,7 @@ def page(rows, command):
         "", *table(rows, counts), "",
         f"Speed-up over the lowered kernel, as the document's figures:{figures}. `luporini_2017.csv` has all figures. Written by", "",
         f"    scripts/luporini_2017.sh {command}", "",
-        "It installs FFCx from PyPI, builds Purlin, and measures all cases into `target/luporini_2017`.", "",
+        "It installs FFCx from PyPI, builds Kingpost, and measures all cases into `target/luporini_2017`.", "",
     ])
 
 
@@ -726,7 +726,7 @@ def write(folder, rows, command):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--purlin", default=ROOT / "target/release/purlin", help="the command line to run")
+    parser.add_argument("--kingpost", default=ROOT / "target/release/kingpost", help="the command line to run")
     parser.add_argument("--forms", nargs="*", default=FORMS)
     parser.add_argument("--degrees", nargs="*", type=int, default=[1, 2, 3, 4])
     parser.add_argument("--functions", nargs="*", type=int, default=[0, 1, 2, 3])
@@ -752,15 +752,15 @@ def main():
     for name in args.forms:
         for q in args.degrees:
             for nf in args.functions:
-                r = done.get((name, q, nf)) or measure(args.purlin, name, q, nf, mappings, args.budget, args.most)
+                r = done.get((name, q, nf)) or measure(args.kingpost, name, q, nf, mappings, args.budget, args.most)
                 rows.append(r)
                 if lines and (name, q, nf) not in done:
                     with open(lines, "a") as f:
                         f.write(json.dumps(r) + "\n")
                 show = {k: f"{v:.3g}" if isinstance(v, float) else str(v) for k, v in r.items()}
-                print("{form:16} q {q} nf {nf} {purlin_ms:>9} ms {ffcx_ms:>9} ms {ratio:>6} x, lowered {plain_ms:>8} ms, CSR {purlin_csr_ms:>8} ms "
-                      "{csr_ratio:>6} x, operations {purlin_operations} and {ffcx_operations}, error {error}, {sparse_error}, "
-                      "reference {is_reference}, C in {purlin_generation_s} s".format(**show), flush=True)
+                print("{form:16} q {q} nf {nf} {kingpost_ms:>9} ms {ffcx_ms:>9} ms {ratio:>6} x, lowered {plain_ms:>8} ms, CSR {kingpost_csr_ms:>8} ms "
+                      "{csr_ratio:>6} x, operations {kingpost_operations} and {ffcx_operations}, error {error}, {sparse_error}, "
+                      "reference {is_reference}, C in {kingpost_generation_s} s".format(**show), flush=True)
     if args.write:
         write(args.write, rows, f"--budget {args.budget} --most {args.most}")
     print(f"geometric mean {geometric_mean([r['ratio'] for r in rows]):.2f}, with insertion {geometric_mean([r['csr_ratio'] for r in rows]):.2f}")

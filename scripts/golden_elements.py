@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write golden tabulations of elements for the tests of `purlin-fem`.
+"""Write golden tabulations of elements for the tests of `kingpost-fem`.
 
     python3 -m venv .venv && .venv/bin/pip install fenics-basix==0.11.0
     .venv/bin/python scripts/golden_elements.py

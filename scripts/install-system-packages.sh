@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what Purlin needs from the system: a C compiler, an OpenCL CPU device and its checker. Quick when everything is there; elsewhere than on Debian and its like it says what to
+# Installs what Kingpost needs from the system: a C compiler, an OpenCL CPU device and its checker. Quick when everything is there; elsewhere than on Debian and its like it says what to
 # install and goes on.
 set -eu
 build="make gcc libc6-dev"

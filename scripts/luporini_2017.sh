@@ -1,6 +1,6 @@
 #!/bin/sh
 # Repeats the experiment of Luporini et al. 2017, section 7, beside FFCx: installs the peer from PyPI,
-# builds purlin, measures all 64 cases and writes the page, the table and the figures.
+# builds kingpost, measures all 64 cases and writes the page, the table and the figures.
 #
 #     scripts/luporini_2017.sh [arguments of ffcx_matrices.py]
 #
@@ -9,5 +9,5 @@
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 "$root/scripts/ffcx.sh"
-cargo build --release --manifest-path "$root/Cargo.toml" --bin purlin
+cargo build --release --manifest-path "$root/Cargo.toml" --bin kingpost
 exec "$root/.venv/bin/python" "$root/scripts/ffcx_matrices.py" --write "$root/target/luporini_2017" "$@"

@@ -3,7 +3,7 @@
 
 The obligations of the primitives are waived by their ids; those without which a check cannot go on refuse under another id,
 which a test must notice. Conditions inside shared proofs have none: the mutations of
-scripts/mutations.toml go into one scratch copy, each behind a switch that the environment sets (PURLIN_MUTATION=name),
+scripts/mutations.toml go into one scratch copy, each behind a switch that the environment sets (KINGPOST_MUTATION=name),
 so that everything is compiled once. The table goes to results/mutations.md; with names
 only their rows change.
 
@@ -30,7 +30,7 @@ SWITCH = """
 /// Whether the environment turns a mutation on: `scripts/mutation_check.py` added this to a scratch copy.
 pub fn mutation(name: &str) -> bool {
     static ON: std::sync::LazyLock<String> =
-        std::sync::LazyLock::new(|| std::env::var("PURLIN_MUTATION").unwrap_or_default());
+        std::sync::LazyLock::new(|| std::env::var("KINGPOST_MUTATION").unwrap_or_default());
     *ON == name
 }
 """
@@ -38,18 +38,18 @@ pub fn mutation(name: &str) -> bool {
 # those of the crate, those of the code made of its results. For what they let pass, the random recipes.
 PRIMITIVES = ["primitives/facts", "primitives/primitives"]
 PROGRAMS = {
-    "crates/ir": [*PRIMITIVES, "ir/facts", "ir/purlin_ir", "codegen/facts", "codegen/codegen"],
-    "crates/interp": ["interp/purlin_interp", "analysis/analysis"],
-    "crates/analysis": [*PRIMITIVES, "analysis/facts", "analysis/purlin_analysis", "analysis/analysis", "codegen/facts", "codegen/codegen"],
-    "crates/steps": [*PRIMITIVES, "steps/purlin_steps"],
+    "crates/ir": [*PRIMITIVES, "ir/facts", "ir/kingpost_ir", "codegen/facts", "codegen/codegen"],
+    "crates/interp": ["interp/kingpost_interp", "analysis/analysis"],
+    "crates/analysis": [*PRIMITIVES, "analysis/facts", "analysis/kingpost_analysis", "analysis/analysis", "codegen/facts", "codegen/codegen"],
+    "crates/steps": [*PRIMITIVES, "steps/kingpost_steps"],
     "crates/transforms": PRIMITIVES,
-    "crates/algebra": [*PRIMITIVES, "algebra/purlin_algebra"],
-    "crates/codegen": ["codegen/facts", "codegen/codegen", "codegen/purlin_codegen"],
+    "crates/algebra": [*PRIMITIVES, "algebra/kingpost_algebra"],
+    "crates/codegen": ["codegen/facts", "codegen/codegen", "codegen/kingpost_codegen"],
 }
-TESTS = [word for crate in ["ir", "interp", "analysis", "steps", "algebra", "primitives", "codegen"] for word in ("-p", f"purlin-{crate}")]
+TESTS = [word for crate in ["ir", "interp", "analysis", "steps", "algebra", "primitives", "codegen"] for word in ("-p", f"kingpost-{crate}")]
 TESTS += ["--lib"]
 TARGETS = {program.split("/")[1] for programs in PROGRAMS.values() for program in programs}
-TESTS += [word for name in sorted(TARGETS) if not name.startswith("purlin_") for word in ("--test", name)]
+TESTS += [word for name in sorted(TARGETS) if not name.startswith("kingpost_") for word in ("--test", name)]
 RANDOM = "random_recipes"
 
 
@@ -57,7 +57,7 @@ def mutated(text: str, mutation: dict) -> str:
     found = text.count(mutation["of"])
     if found != 1:
         sys.exit(f"{mutation['name']}: `{mutation['of']}` stands {found} times in {mutation['file']}, needed once")
-    crate = "crate" if mutation["file"].startswith("crates/ir/") else "purlin_ir"
+    crate = "crate" if mutation["file"].startswith("crates/ir/") else "kingpost_ir"
     switch = f'{crate}::mutation("{mutation["name"]}")'
     return text.replace(mutation["of"], mutation["with"].replace("OFF", switch))
 
@@ -93,7 +93,7 @@ def copy(mutations: list, scratch: pathlib.Path) -> None:
 def executables(scratch: pathlib.Path, env: dict, random: bool) -> list:
     """The test programs, built: name, path, and the folder of their package."""
     command = ["cargo", "test", "--no-run", "--message-format=json-render-diagnostics", *TESTS]
-    command += ["-p", "purlin", "--test", RANDOM] if random else []
+    command += ["-p", "kingpost", "--test", RANDOM] if random else []
     output = subprocess.run(command, cwd=scratch, env=env, stdout=subprocess.PIPE)
     if output.returncode:
         sys.exit(f"{' '.join(command)} failed in {scratch}")
@@ -135,7 +135,7 @@ def main() -> None:
     known: set = set()
     scratch = pathlib.Path(options.target) / "copy"
     copy(mutations, scratch)
-    env = os.environ | {"CARGO_TARGET_DIR": options.target, "RUSTFLAGS": "--cfg purlin_mutation"}
+    env = os.environ | {"CARGO_TARGET_DIR": options.target, "RUSTFLAGS": "--cfg kingpost_mutation"}
     for switch in ["BLESS", "NEXTEST"]:  # facts would be rewritten, or run a file at a time
         env.pop(switch, None)
     built = executables(scratch, env, options.pairs != "0")
@@ -150,7 +150,7 @@ def main() -> None:
     chosen = [m for m in mutations if not options.names or m["name"] in options.names]
 
     def caught(mutation: dict) -> list:
-        on = env | {"PURLIN_MUTATION": mutation["name"], "PURLIN_PAIRS": options.pairs}
+        on = env | {"KINGPOST_MUTATION": mutation["name"], "KINGPOST_PAIRS": options.pairs}
         crate = "/".join(mutation["file"].split("/")[:2])
         for name in [*PROGRAMS[crate], RANDOM]:
             if name not in programs:

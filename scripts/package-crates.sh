@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR="$PWD/target"
 others=$(grep -l '^publish = false' crates/*/Cargo.toml python/Cargo.toml examples/*/Cargo.toml |
-    xargs sed -n 's/^name = "\(.*\)"/--exclude \1/p' | grep -e '--exclude \(purlin\|own\)-')
+    xargs sed -n 's/^name = "\(.*\)"/--exclude \1/p' | grep -e '--exclude \(kingpost\|own\)-')
 verify=""
 [ "${1:-}" != --list ] || verify=--no-verify
 # shellcheck disable=SC2086 # one word an option

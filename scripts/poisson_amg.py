@@ -1,4 +1,4 @@
-"""Solves the problem of `purlin solve poisson --multigrid` by algebraic multigrid of PyAMG.
+"""Solves the problem of `kingpost solve poisson --multigrid` by algebraic multigrid of PyAMG.
 
 Usage: python3 scripts/poisson_amg.py DIM DEGREE CELLS [sa|rs] [RUNS]
 

@@ -14,10 +14,10 @@ command -v python3 >/dev/null || { echo "python tests: skipped: python3 is missi
     exit 0
 }
 # the list is kept where it was installed, so that pip runs once
-if [ "$(cat "$venv/purlin-packages.txt" 2>/dev/null)" != "$packages" ]; then
+if [ "$(cat "$venv/kingpost-packages.txt" 2>/dev/null)" != "$packages" ]; then
     # shellcheck disable=SC2086 # one word a package
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $packages
-    echo "$packages" >"$venv/purlin-packages.txt"
+    echo "$packages" >"$venv/kingpost-packages.txt"
 fi
 
 cd "$root"
@@ -25,15 +25,15 @@ rm -rf "$wheels"
 # without compression: the wheel is as large as the library, and is installed at once
 CARGO_TARGET_DIR="$root/target" "$venv/bin/maturin" build --quiet --manifest-path python/Cargo.toml --profile dev \
     --compression-method stored --out "$wheels"
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall "$wheels"/purlin-*.whl
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall "$wheels"/kingpost-*.whl
 # What users do: the wheel with its extras in an environment of nothing else, and README's Python, which
 # python/tests/test_examples.py says it shows. In long runs: it installs everything once more.
-if [ "${PURLIN_TEST_ALL:-0}" != 0 ]; then
+if [ "${KINGPOST_TEST_ALL:-0}" != 0 ]; then
     fresh="$root/target/fresh-venv"
     rm -rf "$fresh"
     python3 -m venv "$fresh"
-    wheel=$(find "$wheels" -name 'purlin-*.whl')
-    "$fresh/bin/python" -m pip install --quiet --disable-pip-version-check "purlin[forms] @ file://$wheel"
+    wheel=$(find "$wheels" -name 'kingpost-*.whl')
+    "$fresh/bin/python" -m pip install --quiet --disable-pip-version-check "kingpost[forms] @ file://$wheel"
     for example in 01_schedule 04_ufl; do
         (cd / && "$fresh/bin/python" "$root/python/examples/$example.py" >/dev/null)
     done

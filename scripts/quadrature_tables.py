@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the quadrature tables that `purlin-fem` embeds.
+"""Write the quadrature tables that `kingpost-fem` embeds.
 
     python3 -m venv .venv && .venv/bin/pip install fenics-basix==0.11.0
     .venv/bin/python scripts/quadrature_tables.py JASKOWIEC_SUKUMAR.csv

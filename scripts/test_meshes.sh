@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes the small Gmsh files that the tests of purlin-fem read (Debian's gmsh 4.8.4).
+# Writes the small Gmsh files that the tests of kingpost-fem read (Debian's gmsh 4.8.4).
 set -eu
 cd "$(dirname "$0")/../crates/fem/tests/data"
 work=$(mktemp -d)

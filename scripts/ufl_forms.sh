@@ -1,13 +1,13 @@
 #!/bin/sh
 # Runs and tunes the exported forms on a device, without Python or network.
 #   python python/tests/timed_forms.py FOLDER
-#   FORMS=FOLDER PURLIN=target/release/purlin OUT=out scripts/ufl_forms.sh [DEVICE] [SECONDS_PER_TUNE] [NAME ...]
+#   FORMS=FOLDER KINGPOST=target/release/kingpost OUT=out scripts/ufl_forms.sh [DEVICE] [SECONDS_PER_TUNE] [NAME ...]
 #   scripts/ufl_forms_page.py out >results/h200/ufl_forms.md
 # Writes into $OUT: check/NAME.txt (small mesh, compared with the interpreter),
 # run/NAME.txt (large mesh, default mapping), tune/NAME.txt, db/NAME.jsonl, and status.txt.
 set -u
 forms=${FORMS:?a folder of exported forms}
-purlin=${PURLIN:-target/release/purlin}
+kingpost=${KINGPOST:-target/release/kingpost}
 out=${OUT:-ufl-forms}
 device=${1:-cuda}
 limit=${2:-25}
@@ -39,13 +39,13 @@ names=$*
 for name in $names; do
     # shellcheck disable=SC2046 # two numbers
     set -- $(sizes "$name")
-    step check "$name" "$purlin" run "$forms/$name.json" --device "$device" --cells "$1" --seed 1 --no-time
-    step run "$name" "$purlin" run "$forms/$name.json" --device "$device" --cells "$2" --seed 1
+    step check "$name" "$kingpost" run "$forms/$name.json" --device "$device" --cells "$1" --seed 1 --no-time
+    step run "$name" "$kingpost" run "$forms/$name.json" --device "$device" --cells "$2" --seed 1
 done
 for name in $names; do
     # shellcheck disable=SC2046
     set -- $(sizes "$name")
-    step tune "$name" "$purlin" tune "$forms/$name.json" --device "$device" --cells "$2" --seed 1 \
+    step tune "$name" "$kingpost" tune "$forms/$name.json" --device "$device" --cells "$2" --seed 1 \
         --time-limit "${limit}s" --db "$out/db/$name.jsonl"
 done
 grep -c 'rc=0' "$out/status.txt"

@@ -1,4 +1,4 @@
-//! Purlin turns a computation, written as a variational form or as a loop program, into GPU and CPU
+//! Kingpost turns a computation, written as a variational form or as a loop program, into GPU and CPU
 //! code, by a script of small transformations, each of which is proved legal before it is applied.
 //!
 //! ```text
@@ -27,7 +27,7 @@
 //! need.
 //!
 //! ```
-//! use purlin::{forms::mesh::Mesh, kernels::Operator, prelude::*};
+//! use kingpost::{forms::mesh::Mesh, kernels::Operator, prelude::*};
 //!
 //! let problem = Problem::operator(Operator::Laplace, 2, None, Mesh::unit_square(4)?, 7)?;
 //! let (kernel, _recipe) = transform(&problem.lowered, &Mapping::single_cell())?;
@@ -43,33 +43,33 @@
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
-pub use purlin_analysis as analysis;
-pub use purlin_codegen as codegen;
-pub use purlin_files as files;
-pub use purlin_interp as interp;
-pub use purlin_ir as ir;
-pub use purlin_isl as isl;
-pub use purlin_primitives as transforms;
+pub use kingpost_analysis as analysis;
+pub use kingpost_codegen as codegen;
+pub use kingpost_files as files;
+pub use kingpost_interp as interp;
+pub use kingpost_ir as ir;
+pub use kingpost_isl as isl;
+pub use kingpost_primitives as transforms;
 
 #[cfg(feature = "tune")]
-pub use purlin_autotune as autotune;
+pub use kingpost_autotune as autotune;
 #[cfg(feature = "explore")]
-pub use purlin_explore as explore;
+pub use kingpost_explore as explore;
 #[cfg(feature = "forms")]
-pub use purlin_kernels as kernels;
+pub use kingpost_kernels as kernels;
 #[cfg(feature = "multigrid")]
-pub use purlin_multigrid as multigrid;
+pub use kingpost_multigrid as multigrid;
 #[cfg(feature = "runtime")]
-pub use purlin_runtime as runtime;
+pub use kingpost_runtime as runtime;
 #[cfg(feature = "solve")]
-pub use purlin_solve as solve;
+pub use kingpost_solve as solve;
 
 /// Finite elements, and variational forms with their strategies.
 #[cfg(feature = "forms")]
 pub mod forms {
-    pub use purlin_fem::*;
-    pub use purlin_forms::*;
-    pub use purlin_strategies::{
+    pub use kingpost_fem::*;
+    pub use kingpost_forms::*;
+    pub use kingpost_strategies::{
         self as strategies, Combinator, Mapping, MappingError, Relowering, Strategy, StrategyInfo,
         StrategySet, TakenName, relowered, strategy, tiling,
     };
@@ -78,22 +78,22 @@ pub mod forms {
 pub mod prelude;
 
 #[cfg(feature = "tune")]
-pub use purlin_autotune::tuning::{definitions, transform, transform_with_setup};
+pub use kingpost_autotune::tuning::{definitions, transform, transform_with_setup};
 #[cfg(feature = "tune")]
-pub use purlin_autotune::{Compiled, Jit, JitError, auto, jit, jit_with, kernel_work, tuning};
-pub use purlin_capacity::{OutOfMemory, check_memory};
+pub use kingpost_autotune::{Compiled, Jit, JitError, auto, jit, jit_with, kernel_work, tuning};
+pub use kingpost_capacity::{OutOfMemory, check_memory};
 #[cfg(feature = "forms")]
-pub use purlin_forms::program::NotAnAction;
+pub use kingpost_forms::program::NotAnAction;
 #[cfg(feature = "tune")]
-pub use purlin_run::{
+pub use kingpost_run::{
     CsrMatrix, LoadError, Loaded, Problem, ProblemError, Random, RelativeError, SetUp, SetUpError,
     check_room, exclusive_room, gathered, judge, laid_out, list_room, set_up, set_up_maps, set_up_with,
 };
 #[cfg(feature = "solve")]
-pub use purlin_solve::{BoundaryValueSetup, BoundaryValueSystem, ChooseMappings, Exchange, SetupTimes};
+pub use kingpost_solve::{BoundaryValueSetup, BoundaryValueSystem, ChooseMappings, Exchange, SetupTimes};
 #[cfg(feature = "solve")]
-pub use purlin_solve::{BoundaryValueSetupError, UnknownExchange};
+pub use kingpost_solve::{BoundaryValueSetupError, UnknownExchange};
 #[cfg(feature = "forms")]
-pub use purlin_strategies::Mapping;
+pub use kingpost_strategies::Mapping;
 #[cfg(feature = "forms")]
-pub use purlin_strategies::tiling::{staged_tiling_sizes, tiling_sizes};
+pub use kingpost_strategies::tiling::{staged_tiling_sizes, tiling_sizes};

@@ -1,7 +1,7 @@
-//! What writing a recipe and running a kernel takes, in one line: `use purlin::prelude::*`.
+//! What writing a recipe and running a kernel takes, in one line: `use kingpost::prelude::*`.
 //!
 //! ```
-//! use purlin::prelude::*;
+//! use kingpost::prelude::*;
 //!
 //! let kernel = text::parse(
 //!     "kernel axpy\nparam n: i32\narg a: f64 in\narg x: f64[n] in\narg y: f64[n] inout\n
@@ -29,7 +29,7 @@
 //! ```
 //!
 //! Every primitive is here by its name, with the types of its arguments. Forms, elements and meshes
-//! (`purlin::forms`), tuning (`purlin::tuning`, `purlin::autotune`) and what each stage offers
+//! (`kingpost::forms`), tuning (`kingpost::tuning`, `kingpost::autotune`) and what each stage offers
 //! beyond this are imported from there.
 
 // kernels

@@ -1,17 +1,17 @@
 //! Kernel text and generated source of one case of each operator under the single-cell strategy,
 //! and the kernel text after each step of a recipe: one snapshot a fact, in `tests/snapshots`.
 //!
-//! `INSTA_UPDATE=always cargo nextest run -p purlin --test snapshots` writes what changed; review
+//! `INSTA_UPDATE=always cargo nextest run -p kingpost --test snapshots` writes what changed; review
 //! it like code.
 
 #![allow(clippy::unwrap_used)]
 
-use purlin::codegen::{ArgKind, Options, Program, Target, generate};
-use purlin::forms::lowering::{LoweringOptions, lower};
-use purlin::ir::Kernel;
-use purlin::ir::text::{PrintOptions, TableStyle, print, print_with};
-use purlin::kernels::Operator;
-use purlin::{Mapping, transform};
+use kingpost::codegen::{ArgKind, Options, Program, Target, generate};
+use kingpost::forms::lowering::{LoweringOptions, lower};
+use kingpost::ir::Kernel;
+use kingpost::ir::text::{PrintOptions, TableStyle, print, print_with};
+use kingpost::kernels::Operator;
+use kingpost::{Mapping, transform};
 use std::fmt::Write;
 
 /// One case of each operator, both dimensions, degrees 2 to 4.

@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     unpack(&isl)?;
     let mut build = cc::Build::new();
     build.std("gnu99").define("HAVE_CONFIG_H", None).warnings(false).debug(false);
-    // A debug build of Purlin proves as much as any other: isl is optimised in each.
+    // A debug build of Kingpost proves as much as any other: isl is optimised in each.
     build.opt_level(2);
     for folder in ["", "include", "imath_wrap"] {
         build.include(isl.join(folder));
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     build.files(SOURCES.lines().map(|file| isl.join(file)));
     if let Err(error) = build.try_compile("isl") {
         println!(
-            "cargo::error=isl, Purlin's solver, is compiled from C: {error}; where there is no C compiler, install \
+            "cargo::error=isl, Kingpost's solver, is compiled from C: {error}; where there is no C compiler, install \
              one (Debian: `apt install gcc libc6-dev`) or name it in `CC`"
         );
     }

@@ -7,9 +7,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use purlin_fem::element::CellShape;
-use purlin_forms::form::*;
-use purlin_forms::lowering::{LoweringOptions, lower};
+use kingpost_fem::element::CellShape;
+use kingpost_forms::form::*;
+use kingpost_forms::lowering::{LoweringOptions, lower};
 
 /// Operations of one form: derivatives of deep nests grow fast.
 const OPERATIONS: usize = 24;
@@ -115,7 +115,7 @@ fuzz_target!(|data: &[u8]| {
         Ok(lowered) => {
             assert_eq!(lowered.kernel.verify(), Ok(()));
             let text = lowered.kernel.to_string();
-            assert_eq!(purlin_ir::text::parse(&text).as_ref(), Ok(&lowered.kernel));
+            assert_eq!(kingpost_ir::text::parse(&text).as_ref(), Ok(&lowered.kernel));
         }
         Err(FormError::Bug(bug)) => panic!("{bug}"),
         Err(error) => assert!(!error.to_string().is_empty()),

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use purlin_ir::text::{PrintOptions, TableStyle, parse, print, print_with};
+use kingpost_ir::text::{PrintOptions, TableStyle, parse, print, print_with};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };

@@ -3,16 +3,16 @@
 
 #![no_main]
 
-use purlin_primitives::steps;
+use kingpost_primitives::steps;
 use libfuzzer_sys::fuzz_target;
-use purlin_ir::Kernel;
-use purlin_interp::{InterpError, Memory, Value, interpret_with};
-use purlin_primitives::primitives::FixParameter;
-use purlin_primitives::{Recipe, Refusal, Step};
+use kingpost_ir::Kernel;
+use kingpost_interp::{InterpError, Memory, Value, interpret_with};
+use kingpost_primitives::primitives::FixParameter;
+use kingpost_primitives::{Recipe, Refusal, Step};
 use std::sync::LazyLock;
 
 static KERNEL: LazyLock<Kernel> =
-    LazyLock::new(|| purlin_ir::text::parse(include_str!("small.purlin")).expect("the kernel of this target"));
+    LazyLock::new(|| kingpost_ir::text::parse(include_str!("small.kingpost")).expect("the kernel of this target"));
 
 /// Steps of one recipe that are tried.
 const STEPS: usize = 6;
@@ -46,7 +46,7 @@ fn check(kernel: &Kernel, step: &Step) -> Option<Kernel> {
             return None;
         }
     };
-    assert_eq!(purlin_ir::text::parse(&result.to_string()).as_ref(), Ok(&result), "{step}");
+    assert_eq!(kingpost_ir::text::parse(&result.to_string()).as_ref(), Ok(&result), "{step}");
     let (mut expected, mut found) = (memory(), memory());
     interpret_with(kernel, &mut expected, &mut (), Some(100_000)).ok()?;
     match interpret_with(&result, &mut found, &mut (), Some(1_000_000)) {

@@ -1,19 +1,19 @@
 //! The bake-off problems of the Center for Efficient Exascale Discretizations (Fischer et al. 2020).
 //!
 //! ```
-//! use purlin_fem::element::CellShape;
-//! use purlin_kernels::BakeOff;
+//! use kingpost_fem::element::CellShape;
+//! use kingpost_kernels::BakeOff;
 //!
 //! let bp5: BakeOff = "bp5".parse()?;
 //! let form = bp5.action_on(CellShape::Hexahedron, 7);
 //! let rule = "dx(degree = 13)(scheme = gauss_lobatto)";
 //! assert_eq!(form.to_string(), format!("inner(grad(u), grad(test)) * {rule}"));
-//! # Ok::<(), purlin_kernels::BakeOffError>(())
+//! # Ok::<(), kingpost_kernels::BakeOffError>(())
 //! ```
 
-use purlin_fem::element::{CellShape, ElementFamily, LagrangeVariant};
-use purlin_fem::quadrature::QuadratureScheme;
-use purlin_forms::form::{Form, FunctionSpace, Measure, action, coefficient, dx, grad, inner, test, trial};
+use kingpost_fem::element::{CellShape, ElementFamily, LagrangeVariant};
+use kingpost_fem::quadrature::QuadratureScheme;
+use kingpost_forms::form::{Form, FunctionSpace, Measure, action, coefficient, dx, grad, inner, test, trial};
 use std::fmt;
 use std::str::FromStr;
 

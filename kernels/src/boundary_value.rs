@@ -1,8 +1,8 @@
 //! The boundary value problems of Trotter et al. 2023.
 //!
 //! ```
-//! use purlin_kernels::BoundaryValueProblem;
-//! use purlin_fem::element::CellShape;
+//! use kingpost_kernels::BoundaryValueProblem;
+//! use kingpost_fem::element::CellShape;
 //!
 //! let problem: BoundaryValueProblem = "poisson".parse()?;
 //! let space = problem.space(CellShape::Tetrahedron, 1);
@@ -12,8 +12,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use purlin_fem::element::CellShape;
-use purlin_forms::form::{
+use kingpost_fem::element::CellShape;
+use kingpost_forms::form::{
     Expr, Form, FunctionSpace, as_vector, coefficient, constant_with_default, derivative, det, ds, dx, grad,
     identity, inner, ln, test, tr, transpose, trial,
 };

@@ -1,15 +1,15 @@
 //! The five operators of Kulkarni & Klöckner 2025, Appendix A, written in the form language.
 //!
 //! ```
-//! use purlin_kernels::Operator;
+//! use kingpost_kernels::Operator;
 //!
 //! let laplace: Operator = "laplace".parse()?;
 //! assert_eq!(laplace.form(3, 4)?.to_string(), "inner(grad(u), grad(test)) * dx");
-//! # Ok::<(), purlin_kernels::OperatorError>(())
+//! # Ok::<(), kingpost_kernels::OperatorError>(())
 //! ```
 
-use purlin_fem::element::CellShape;
-use purlin_forms::form::{
+use kingpost_fem::element::CellShape;
+use kingpost_forms::form::{
     Expr, Form, FunctionSpace, action, coefficient, constant_with_default, derivative, diff, dx, grad,
     identity, inner, sym, test, tr, transpose, trial, variable,
 };
@@ -184,7 +184,7 @@ impl FromStr for Operator {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use purlin_fem::quadrature::{QuadratureScheme, rule};
+    use kingpost_fem::quadrature::{QuadratureScheme, rule};
 
     /// Quadrature degree per operator as implied by the published table bytes (Kulkarni & Klöckner
     /// 2025, equations 23–26).

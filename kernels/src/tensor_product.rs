@@ -1,20 +1,20 @@
 //! The benchmark problems of Świrydowicz et al. 2019 as forms on L-vectors.
 //!
 //! ```
-//! use purlin_fem::element::CellShape;
-//! use purlin_kernels::TensorProduct;
+//! use kingpost_fem::element::CellShape;
+//! use kingpost_kernels::TensorProduct;
 //!
 //! let bp35: TensorProduct = "bp3.5".parse()?;
 //! let form = bp35.action_on(CellShape::Hexahedron, 7);
 //! let rule = "dx(degree = 13)(scheme = gauss_lobatto)";
 //! let terms = "(inner(grad(u), grad(test)) + lambda*inner(u, test))";
 //! assert_eq!(form.to_string(), format!("{terms} * {rule}"));
-//! # Ok::<(), purlin_kernels::TensorProductError>(())
+//! # Ok::<(), kingpost_kernels::TensorProductError>(())
 //! ```
 
 use crate::bake_off::BakeOff;
-use purlin_fem::element::CellShape;
-use purlin_forms::form::{Form, action, coefficient, constant, grad, inner, test, trial};
+use kingpost_fem::element::CellShape;
+use kingpost_forms::form::{Form, action, coefficient, constant, grad, inner, test, trial};
 use std::fmt;
 use std::str::FromStr;
 

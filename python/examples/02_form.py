@@ -1,9 +1,9 @@
 """The action of the Laplace operator on a mesh of NumPy arrays."""
 
 import numpy as np
-import purlin
+import kingpost
 
-op = purlin.jit("laplace", device="c", dim=2, degree=1)
+op = kingpost.jit("laplace", device="c", dim=2, degree=1)
 print(op.recipe)
 
 # two triangles of the unit square: vertices, and the degrees of freedom of each cell

@@ -1,8 +1,8 @@
 """A step that is not legal keeps its witness."""
 
-import purlin
+import kingpost
 
-s = purlin.Schedule("""
+s = kingpost.Schedule("""
 kernel carried
 param n: i32
 arg a: f64[n, n] inout
@@ -13,7 +13,7 @@ for i in 1..n
 """)
 try:
     s.interchange_inames("i", "j")
-except purlin.Refusal as refusal:
+except kingpost.Refusal as refusal:
     witness = refusal.witness
     print(refusal)
     print(witness.source, "before", witness.sink, "at", witness.element)

@@ -2,7 +2,7 @@
 
 import basix.ufl
 import numpy as np
-import purlin
+import kingpost
 import ufl
 
 mesh = ufl.Mesh(basix.ufl.element("Lagrange", "triangle", 1, shape=(2,)))
@@ -10,7 +10,7 @@ V = ufl.FunctionSpace(mesh, basix.ufl.element("Lagrange", "triangle", 2))
 u, v, kappa = ufl.Coefficient(V), ufl.TestFunction(V), ufl.Constant(mesh)
 form = kappa * (1 + u**2) * ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx
 
-op = purlin.jit(form, device="c", names={u: "u", kappa: "kappa"})  # or "opencl", "cuda"
+op = kingpost.jit(form, device="c", names={u: "u", kappa: "kappa"})  # or "opencl", "cuda"
 print(op, op.mapping, op.source, sep="\n")
 
 # two triangles of the unit square, and the degrees of freedom of each

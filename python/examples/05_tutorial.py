@@ -6,7 +6,7 @@ import time
 
 import basix.ufl
 import numpy as np
-import purlin
+import kingpost
 import ufl
 
 n = 64
@@ -30,7 +30,7 @@ u, k, v = ufl.Coefficient(V), ufl.Coefficient(V), ufl.TestFunction(V)
 action = ((1 + k**2) * ufl.inner(ufl.grad(u), ufl.grad(v)) + u * v) * ufl.dx
 
 # %% one call compiles it; a call adds the action to `y`
-op = purlin.jit(action, device="c", names={u: "u", k: "k"})
+op = kingpost.jit(action, device="c", names={u: "u", k: "k"})
 fixed = dict(k=np.sin(nodes[:, 0]), x=x, x_dofs=triangles, p2_dofs=dofs)
 
 
@@ -48,7 +48,7 @@ assert np.isclose(apply(np.ones(len(nodes))).sum(), 1.0)  # the area of the squa
 # %% the right-hand side of a solution that is known, and conjugate gradients
 position = ufl.SpatialCoordinate(mesh)
 known = ufl.cos(ufl.pi * position[0]) * ufl.cos(ufl.pi * position[1])
-load = purlin.jit(
+load = kingpost.jit(
     ((1 + k**2) * ufl.inner(ufl.grad(known), ufl.grad(v)) + known * v) * ufl.dx, names={k: "k"}
 )
 b = np.zeros(len(nodes))
@@ -100,9 +100,9 @@ assert np.allclose(solve(b)[0], solution, rtol=0, atol=1e-9)
 print(op.roofline(np.zeros_like(b), u=b, **fixed))
 
 # %% the same by hand: the kernel before any step, and steps of one's own
-s = purlin.Schedule(op.steps()[0].kernel)
+s = kingpost.Schedule(op.steps()[0].kernel)
 group, item = s.split("cell", 32)
 try:
     s.tag(group, "g.0")
-except purlin.Refusal as refusal:
+except kingpost.Refusal as refusal:
     print(refusal)  # cells share degrees of freedom, and their updates would meet

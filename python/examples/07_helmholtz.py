@@ -2,7 +2,7 @@
 
 import basix.ufl
 import numpy as np
-import purlin
+import kingpost
 import ufl
 
 mesh = ufl.Mesh(basix.ufl.element("Lagrange", "triangle", 1, shape=(2,)))
@@ -10,12 +10,12 @@ space = ufl.FunctionSpace(mesh, basix.ufl.element("Lagrange", "triangle", 1))
 u, v, k = ufl.TrialFunction(space), ufl.TestFunction(space), ufl.Constant(mesh)
 inside = ufl.inner(ufl.grad(u), ufl.grad(v)) - k**2 * ufl.inner(u, v)
 form = inside * ufl.dx - 1j * k * ufl.inner(u, v) * ufl.ds
-op = purlin.jit(form, matrix="sparse", scalar="complex128", names={k: "k"})
+op = kingpost.jit(form, matrix="sparse", scalar="complex128", names={k: "k"})
 
 # what the wave exp(ikx) has of the impedance condition, on the boundary
 wave = ufl.exp(1j * k * ufl.SpatialCoordinate(mesh)[0])
 flux = 1j * k * (ufl.FacetNormal(mesh)[0] - 1) * wave
-load = purlin.jit(ufl.inner(flux, v) * ufl.ds(degree=6), scalar="complex128", names={k: "k"})
+load = kingpost.jit(ufl.inner(flux, v) * ufl.ds(degree=6), scalar="complex128", names={k: "k"})
 
 
 def square(n):

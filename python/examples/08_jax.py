@@ -12,7 +12,7 @@ if importlib.util.find_spec("jax") is None:
 
 import jax
 import jax.numpy as jnp
-import purlin.jax
+import kingpost.jax
 
 jax.config.update("jax_enable_x64", True)
 
@@ -27,7 +27,7 @@ triangles = np.array([[0, 1, 2], [3, 1, 2]], dtype=np.int32)
 mesh_arrays = {"x": x, "x_dofs": triangles, "p1_dofs": triangles}
 values = jnp.asarray(x[:, 0])  # u = x
 
-residual = purlin.jax.function(form, names={u: "u", kappa: "kappa"})
+residual = kingpost.jax.function(form, names={u: "u", kappa: "kappa"})
 energy = lambda kappa: jnp.vdot(values, residual(u=values, kappa=kappa, **mesh_arrays))
 print(jax.jit(jax.value_and_grad(energy))(2.0))
 

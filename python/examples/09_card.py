@@ -6,15 +6,15 @@ import importlib.util
 
 import basix.ufl
 import numpy as np
-import purlin
+import kingpost
 import ufl
 
-device = next((name for name in purlin.devices() if name.startswith("cuda")), "c")
+device = next((name for name in kingpost.devices() if name.startswith("cuda")), "c")
 if device != "c" and importlib.util.find_spec("cupy"):
     import cupy as xp
 else:
     device, xp = "c", np
-print(f"{purlin.devices()[device]}, arrays of {xp.__name__}")
+print(f"{kingpost.devices()[device]}, arrays of {xp.__name__}")
 
 # %% a mesh of triangles, as arrays; what is on the device stays there
 n = 24
@@ -32,7 +32,7 @@ V = ufl.FunctionSpace(domain, basix.ufl.element("Lagrange", "triangle", 1))
 u, v, kappa = ufl.Coefficient(V), ufl.TestFunction(V), ufl.Coefficient(V)
 form = (1 + u**2) * ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx - 10 * kappa * v * ufl.dx
 energy = u**2 * ufl.dx  # what is asked of the solution
-residual = purlin.jit(form, device, names={u: "u", kappa: "kappa"})
+residual = kingpost.jit(form, device, names={u: "u", kappa: "kappa"})
 
 # %% bound calls: arguments are checked once
 values, heat, r = xp.zeros(len(corners)), xp.ones(len(corners)), xp.zeros(len(corners))
@@ -52,22 +52,22 @@ for i in 0..n
   move: u[i] -= tau/mass[i]*r[i]
   zero: r[i] = 0.0
 """
-s = purlin.Schedule(update)
+s = kingpost.Schedule(update)
 block, item = s.split("i", 128)
 s.tag(block, "g.0")
 s.tag(item, "l.0")
-advance = purlin.compile(s, device)
+advance = kingpost.compile(s, device)
 mass = xp.zeros(len(corners))
-purlin.jit(v * ufl.dx, device)(mass, **{name: mesh[name] for name in ("x", "x_dofs", "p1_dofs")})
+kingpost.jit(v * ufl.dx, device)(mass, **{name: mesh[name] for name in ("x", "x_dofs", "p1_dofs")})
 mass[xp.asarray(fixed)] = 1e30  # what is fixed does not move
 r[:] = 0
-step = purlin.capture(lambda: (apply(), advance(tau=1e-4, mass=mass, r=r, u=values)))
+step = kingpost.capture(lambda: (apply(), advance(tau=1e-4, mass=mass, r=r, u=values)))
 for _ in range(200):
     step()
 print(f"at t = 0.02 the largest value is {float(values.max()):.4f}")
 
 # %% the steady state, by Newton's method; the result draws its residuals in a notebook
-jacobian = purlin.jit(ufl.derivative(form, u), device, matrix="sparse", names={u: "u"})
+jacobian = kingpost.jit(ufl.derivative(form, u), device, matrix="sparse", names={u: "u"})
 maps = {"p1_dofs": mesh["p1_dofs"]}
 pattern = jacobian.patterns(**maps)
 
@@ -84,7 +84,7 @@ def matrix(solution):
 
 def steady(heat):
     start = np.zeros(len(corners))
-    return purlin.newton(lambda u: at(u, heat), matrix, start, fixed=fixed, method="gmres", device=device)
+    return kingpost.newton(lambda u: at(u, heat), matrix, start, fixed=fixed, method="gmres", device=device)
 
 
 found = steady(heat)
@@ -94,10 +94,10 @@ print(found)
 # %% the gradient of the energy by the heat: one linear system, with the adjoint of the derivative of the form
 w = ufl.Coefficient(V)
 transposed = ufl.adjoint(ufl.derivative(form, u))
-adjoint_matrix = purlin.jit(transposed, device, matrix="sparse", names={u: "u"})
-adjoint_action = purlin.jit(ufl.action(transposed, w), device, names={u: "u", w: "w"})
-by_solution = purlin.jit(ufl.derivative(energy, u), device, names={u: "u"})
-by_heat = purlin.jit(ufl.action(ufl.adjoint(ufl.derivative(form, kappa)), w), device, names={w: "w"})
+adjoint_matrix = kingpost.jit(transposed, device, matrix="sparse", names={u: "u"})
+adjoint_action = kingpost.jit(ufl.action(transposed, w), device, names={u: "u", w: "w"})
+by_solution = kingpost.jit(ufl.derivative(energy, u), device, names={u: "u"})
+by_heat = kingpost.jit(ufl.action(ufl.adjoint(ufl.derivative(form, kappa)), w), device, names={w: "w"})
 
 
 def gradient(solution):
@@ -111,7 +111,7 @@ def gradient(solution):
 
     system = adjoint_matrix.assemble(pattern, u=solution, **mesh)
     start = np.zeros(len(corners))  # of a linear equation, Newton's method takes one step
-    adjoint = purlin.newton(remainder, lambda _: system, start, fixed=fixed, method="gmres", device=device)
+    adjoint = kingpost.newton(remainder, lambda _: system, start, fixed=fixed, method="gmres", device=device)
     result = xp.zeros(len(corners))
     by_heat(result, w=xp.asarray(adjoint.x), **mesh)
     return result
@@ -120,7 +120,7 @@ def gradient(solution):
 slope = gradient(found.x)
 
 # %% it is that of the energies themselves
-energy_of = purlin.jit(energy, device, names={u: "u"})
+energy_of = kingpost.jit(energy, device, names={u: "u"})
 
 
 def total(heat):
@@ -138,12 +138,12 @@ assert np.isclose(float(slope @ direction), difference, rtol=1e-5)
 # %% with JAX or PyTorch, the solution is a function that is differentiated like any other
 if importlib.util.find_spec("jax"):
     import jax
-    import purlin.jax
+    import kingpost.jax
 
     jax.config.update("jax_enable_x64", True)
     arrays = {"x": corners / n, "x_dofs": triangles, "p1_dofs": triangles}
-    of_form = purlin.jax.function(form, names={u: "u", kappa: "kappa"})
-    of_energy = purlin.jax.function(energy, names={u: "u"})
+    of_form = kingpost.jax.function(form, names={u: "u", kappa: "kappa"})
+    of_energy = kingpost.jax.function(energy, names={u: "u"})
     root = of_form.solver("u", method="gmres")
     start = np.zeros(len(corners))
     of_heat = lambda heat: of_energy(u=root(u=start, kappa=heat, fixed=fixed, **arrays), **arrays)

@@ -3,11 +3,11 @@
 use crate::failure::Failure;
 use crate::lend::{elements, lend};
 use crate::shapes::{Given, parameters, strides};
-use purlin::codegen::{ArgKind, ArgSpec, BufferAccess, Program};
-use purlin::interp::Memory;
-use purlin::ir::text::suggestion;
-use purlin::ir::{Complex, Kernel, ScalarType, VarId};
-use purlin::runtime::{Arg, Device, Executable, Foreign};
+use kingpost::codegen::{ArgKind, ArgSpec, BufferAccess, Program};
+use kingpost::interp::Memory;
+use kingpost::ir::text::suggestion;
+use kingpost::ir::{Complex, Kernel, ScalarType, VarId};
+use kingpost::runtime::{Arg, Device, Executable, Foreign};
 use pyo3::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -152,7 +152,7 @@ pub(crate) fn memory(
                 let id = kernel.var(name).filter(|id| wanted.contains(id));
                 if let (Some(array), Some(id)) = (array, id) {
                     let bytes = fetched((device, executable), array, foreign)?;
-                    let outside = || format!("bug of purlin: `{name}` has elements outside its bytes");
+                    let outside = || format!("bug of kingpost: `{name}` has elements outside its bytes");
                     let values = elements(array, &bytes, kernel.vars[id].ty);
                     memory.set(*name, values.ok_or_else(|| Failure::new("InternalError", outside()))?);
                 }
@@ -190,7 +190,7 @@ fn given_parameters(
     numbers: &BTreeMap<String, Number>,
 ) -> Result<BTreeMap<String, i64>, Failure> {
     let is_param =
-        |name: &str| kernel.var(name).is_some_and(|v| kernel.vars[v].kind == purlin::ir::VarKind::Param);
+        |name: &str| kernel.var(name).is_some_and(|v| kernel.vars[v].kind == kingpost::ir::VarKind::Param);
     let mut given = BTreeMap::new();
     for (name, number) in numbers.iter().filter(|(name, _)| is_param(name)) {
         match number {
@@ -220,7 +220,7 @@ fn check_names(
     numbers: &BTreeMap<String, Number>,
 ) -> Result<(), Failure> {
     let is_known = |name: &str| {
-        let param = || kernel.var(name).is_some_and(|v| kernel.vars[v].kind == purlin::ir::VarKind::Param);
+        let param = || kernel.var(name).is_some_and(|v| kernel.vars[v].kind == kingpost::ir::VarKind::Param);
         specs.iter().any(|spec| spec.name == name) || param()
     };
     let mut given = arrays.iter().map(Array::name).chain(numbers.keys().map(String::as_str));
@@ -343,7 +343,7 @@ fn check(
         return Err(Failure::about("ReadOnlyError", name, message));
     }
     let Some(var) = kernel.var(name).map(|v| &kernel.vars[v]) else {
-        return Err(Failure::new("InternalError", format!("bug of purlin: `{name}` is no variable")));
+        return Err(Failure::new("InternalError", format!("bug of kingpost: `{name}` is no variable")));
     };
     let size = spec.ty.bytes() as i64;
     let needed = strides(kernel, var, params).unwrap_or_default();

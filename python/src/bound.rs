@@ -2,7 +2,7 @@
 
 use crate::failure::{self, Failure};
 use crate::lend;
-use purlin::runtime::{Arg, Device, Executable, Prepared, Recorded};
+use kingpost::runtime::{Arg, Device, Executable, Prepared, Recorded};
 use pyo3::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ pub(crate) fn capturing(begins: bool) {
 /// again.
 ///
 /// On arrays of a card it is put on the stream of the binding, or on ``stream=``, and returns early.
-#[pyclass(frozen, module = "purlin")]
+#[pyclass(frozen, module = "kingpost")]
 pub(crate) struct BoundCall {
     pub(crate) launches: Vec<Arc<Launch>>,
     /// What keeps the arrays.
@@ -126,12 +126,12 @@ impl BoundCall {
     #[pyo3(signature = (*, stream=None))]
     fn __call__(slf: &Bound<'_, Self>, py: Python<'_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let this = slf.get();
-        if is_capturing() && py.import("purlin.capture")?.call_method1("take", (slf, stream))?.extract()? {
+        if is_capturing() && py.import("kingpost.capture")?.call_method1("take", (slf, stream))?.extract()? {
             return Ok(());
         }
         let stream = match stream {
             None => this.stream,
-            Some(named) => py.import("purlin.compiled")?.call_method1("_stream", (named,))?.extract()?,
+            Some(named) => py.import("kingpost.compiled")?.call_method1("_stream", (named,))?.extract()?,
         };
         failure::run(py, || match (&this.recorded, &this.launches[..]) {
             (Some(recorded), [first, ..]) => Ok(first.device.replay(recorded, stream.map(lend::stream))?),
@@ -145,6 +145,6 @@ impl BoundCall {
             n => format!("{n} kernels"),
         };
         let graph = if self.is_graph() { ", a graph" } else { "" };
-        format!("<purlin.BoundCall of {kernels}{graph}>")
+        format!("<kingpost.BoundCall of {kernels}{graph}>")
     }
 }

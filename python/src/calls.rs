@@ -5,7 +5,7 @@ use crate::bound::{BoundCall, Launch, is_capturing, launch};
 use crate::failure;
 use crate::lend::moved;
 use crate::reading::{Bits, Given, Leaf, Library, Reading};
-use purlin::runtime::Arg;
+use kingpost::runtime::Arg;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::cell::Cell;
@@ -16,7 +16,7 @@ const KEPT: usize = 16;
 /// Classes of arrays that are kept.
 const CLASSES: usize = 16;
 /// The environment variable that has each call checked, as the package says.
-const CHECK: &str = "PURLIN_CHECK";
+const CHECK: &str = "KINGPOST_CHECK";
 /// The legacy default stream in the numbers of the protocols, which PyTorch calls 0.
 const LEGACY: u64 = 1;
 
@@ -25,7 +25,7 @@ const LEGACY: u64 = 1;
 /// A call with the types, layouts, addresses and numbers of a former one is launched as that was. One
 /// with other addresses or numbers is checked again by the runtime, without what layouts decide. Nothing
 /// here keeps an array: a launch gets the addresses of arrays that its caller holds.
-#[pyclass(frozen, module = "purlin._purlin")]
+#[pyclass(frozen, module = "kingpost._kingpost")]
 pub(crate) struct Calls {
     /// The names of arguments by position.
     positions: Vec<String>,

@@ -1,21 +1,21 @@
 //! What goes wrong, as an exception of the package.
 
-use purlin::LoadError;
-use purlin::analysis::placement::StorageError;
-use purlin::analysis::witness::{Instance, Witness};
-use purlin::auto::AutoError;
-use purlin::codegen::CodegenError;
-use purlin::ir::text::ParseErrors;
-use purlin::runtime::{RuntimeError, forks, interruptible};
-use purlin::transforms::schedule::ScriptProblem;
-use purlin::transforms::{RecipeError, Refusal, ScriptError, TransformError};
+use kingpost::LoadError;
+use kingpost::analysis::placement::StorageError;
+use kingpost::analysis::witness::{Instance, Witness};
+use kingpost::auto::AutoError;
+use kingpost::codegen::CodegenError;
+use kingpost::ir::text::ParseErrors;
+use kingpost::runtime::{RuntimeError, forks, interruptible};
+use kingpost::transforms::schedule::ScriptProblem;
+use kingpost::transforms::{RecipeError, Refusal, ScriptError, TransformError};
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An exception of the module `purlin.errors`, to be raised where the interpreter is available.
+/// An exception of the module `kingpost.errors`, to be raised where the interpreter is available.
 #[derive(Debug)]
 pub(crate) struct Failure {
     class: &'static str,
@@ -54,7 +54,7 @@ impl Failure {
     }
 
     fn raise(&self, py: Python<'_>) -> PyResult<PyErr> {
-        let errors = py.import("purlin.errors")?;
+        let errors = py.import("kingpost.errors")?;
         let exception = errors.getattr(self.class)?.call1((self.message.as_str(),))?;
         for (name, value) in &self.fields {
             match value {
@@ -140,7 +140,7 @@ pub(crate) fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Fail
     let done = done.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        Err(Failure::new("InternalError", format!("this is a bug of purlin, please report it: {text}")))
+        Err(Failure::new("InternalError", format!("this is a bug of kingpost, please report it: {text}")))
     });
     Ok(done?)
 }

@@ -5,35 +5,37 @@ use crate::kernel::Kernel;
 use crate::program::device;
 use crate::schedule::Engine;
 use crate::sparse::{Matrix, matrices};
-use purlin::codegen::Options;
-use purlin::forms::import::{Imported, from_json_with};
-use purlin::forms::lowering::{
+use kingpost::codegen::Options;
+use kingpost::forms::import::{Imported, from_json_with};
+use kingpost::forms::lowering::{
     LoweredForm, LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, TabulatedOptions, VectorResult,
     lower,
 };
-use purlin::forms::lowering::{NoSymmetry, Orbits, OtherRules};
-use purlin::forms::program::{CellLoop, CellProgram};
-use purlin::forms::quadrature::QuadratureScheme;
-use purlin::forms::relowered;
-use purlin::forms::strategies::{
+use kingpost::forms::lowering::{NoSymmetry, Orbits, OtherRules};
+use kingpost::forms::program::{CellLoop, CellProgram};
+use kingpost::forms::quadrature::QuadratureScheme;
+use kingpost::forms::relowered;
+use kingpost::forms::strategies::{
     ConstantCells, PointTiles, SingleCell, StagedCells, StagedTiling, SummedCells, strategies,
 };
-use purlin::forms::strategy::{Arguments, Question};
-use purlin::forms::tabulated::IntegralType;
-use purlin::forms::{CellKernel, Relowered};
-use purlin::ir;
-use purlin::kernels::Operator;
-use purlin::runtime::{Backend, Device};
-use purlin::transforms::Recipe;
-use purlin::tuning::known::{Known, Sought, first, for_device, in_any_order, mapped, trials, without_setup};
-use purlin::tuning::staged_tilings;
-use purlin::{Mapping, NotAnAction, staged_tiling_sizes, transform};
+use kingpost::forms::strategy::{Arguments, Question};
+use kingpost::forms::tabulated::IntegralType;
+use kingpost::forms::{CellKernel, Relowered};
+use kingpost::ir;
+use kingpost::kernels::Operator;
+use kingpost::runtime::{Backend, Device};
+use kingpost::transforms::Recipe;
+use kingpost::tuning::known::{
+    Known, Sought, first, for_device, in_any_order, mapped, trials, without_setup,
+};
+use kingpost::tuning::staged_tilings;
+use kingpost::{Mapping, NotAnAction, staged_tiling_sizes, transform};
 use pyo3::prelude::*;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// A kernel of a form after lowering, with the roles of its parts.
-#[pyclass(frozen, module = "purlin._purlin")]
+#[pyclass(frozen, module = "kingpost._kingpost")]
 pub(crate) struct Form {
     lowered: Lowered,
     /// The name under which known mappings are found; none for imported forms.

@@ -1,14 +1,14 @@
 //! Kernels.
 
 use crate::failure::{self, Failure};
-use purlin::ir;
+use kingpost::ir;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// A kernel: one complete loop program with one meaning. It never changes.
-#[pyclass(frozen, module = "purlin")]
+#[pyclass(frozen, module = "kingpost")]
 #[derive(Clone)]
 pub(crate) struct Kernel(pub(crate) Arc<ir::Kernel>);
 
@@ -90,12 +90,12 @@ impl Kernel {
     }
 
     fn __repr__(&self) -> String {
-        format!("<purlin.Kernel {}>", self.0.name)
+        format!("<kingpost.Kernel {}>", self.0.name)
     }
 
     /// For notebooks.
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
-        py.import("purlin.show")?.call_method1("highlighted", (self.0.to_string(), "purlin"))?.extract()
+        py.import("kingpost.show")?.call_method1("highlighted", (self.0.to_string(), "kingpost"))?.extract()
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

@@ -8,9 +8,9 @@
 #![allow(unsafe_code, reason = "the array protocols hand out addresses")]
 
 use crate::bind::Array;
-use purlin::interp::Value;
-use purlin::ir::{Bf16, Complex, F16, Flag, ScalarType};
-use purlin::runtime::{Foreign, Place, Stream};
+use kingpost::interp::Value;
+use kingpost::ir::{Bf16, Complex, F16, Flag, ScalarType};
+use kingpost::runtime::{Foreign, Place, Stream};
 
 /// The memory of an array, `bytes` bytes of it, for as long as the package holds its object.
 pub(crate) fn lend(array: &Array, bytes: u64) -> Foreign<'static> {

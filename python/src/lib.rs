@@ -1,6 +1,6 @@
-//! The engine for the Python package `purlin`: kernels, schedules, compiled programs, forms.
+//! The engine for the Python package `kingpost`: kernels, schedules, compiled programs, forms.
 //!
-//! This crate holds what touches the engine; the package around it, in `python/purlin`, is what
+//! This crate holds what touches the engine; the package around it, in `python/kingpost`, is what
 //! users see. Everything that may take time runs without the interpreter's lock, and a panic
 //! becomes the package's `InternalError` (`failure::run`).
 
@@ -26,23 +26,23 @@ use pyo3::prelude::*;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Runs the command line of `purlin` and gives the code with which the process is to end.
+/// Runs the command line of `kingpost` and gives the code with which the process is to end.
 #[pyfunction]
 fn command_line(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
-    py.detach(|| purlin_cli::run(arguments))
+    py.detach(|| kingpost_cli::run(arguments))
 }
 
 /// Looks for libraries of OpenCL and CUDA in a Python environment, too.
 #[pyfunction]
 fn search_in(environment: PathBuf) {
-    purlin::runtime::search_in(&environment);
+    kingpost::runtime::search_in(&environment);
 }
 
-/// The native part of the package `purlin`.
+/// The native part of the package `kingpost`.
 #[pymodule]
-fn _purlin(m: &Bound<'_, PyModule>) -> PyResult<()> {
+fn _kingpost(m: &Bound<'_, PyModule>) -> PyResult<()> {
     // a program may fork before it opens a device, after the regions of another library
-    purlin::runtime::watch_forks();
+    kingpost::runtime::watch_forks();
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<kernel::Kernel>()?;
     m.add_class::<schedule::Engine>()?;

@@ -5,13 +5,13 @@ use crate::bound::{BoundCall, Launch};
 use crate::failure::{self, Failure};
 use crate::kernel::Kernel;
 use crate::lend;
-use purlin::analysis::Analysis;
-use purlin::autotune::{DeviceModel, Point, roofline_svg};
-use purlin::codegen::{self, ArgKind, ArgSpec, BufferAccess, Options, Target, generate};
-use purlin::interp::{AccessProof, InterpError, check_launch, launch_inputs};
-use purlin::ir;
-use purlin::kernel_work;
-use purlin::runtime::{
+use kingpost::analysis::Analysis;
+use kingpost::autotune::{DeviceModel, Point, roofline_svg};
+use kingpost::codegen::{self, ArgKind, ArgSpec, BufferAccess, Options, Target, generate};
+use kingpost::interp::{AccessProof, InterpError, check_launch, launch_inputs};
+use kingpost::ir;
+use kingpost::kernel_work;
+use kingpost::runtime::{
     Arg, Backend, Buffer, Cache, Device, Executable, Place, TimingOptions, measure_exceeded_ceilings, open,
 };
 use pyo3::prelude::*;
@@ -20,8 +20,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
-/// A kernel compiled for a device; `purlin.Compiled` is what users see of it.
-#[pyclass(frozen, module = "purlin._purlin")]
+/// A kernel compiled for a device; `kingpost.Compiled` is what users see of it.
+#[pyclass(frozen, module = "kingpost._kingpost")]
 pub(crate) struct Program {
     kernel: Arc<ir::Kernel>,
     program: codegen::Program,
@@ -38,7 +38,7 @@ fn default_device() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {
         let opencl = || {
-            let found = purlin::runtime::devices().into_iter().filter_map(|entry| entry.device.ok());
+            let found = kingpost::runtime::devices().into_iter().filter_map(|entry| entry.device.ok());
             found.into_iter().find(|d| d.backend == Backend::OpenCl && d.fp64)
         };
         // without any device the error of `c` says what to install
@@ -65,7 +65,7 @@ pub(crate) fn device(name: &str) -> Result<Arc<dyn Device>, Failure> {
 #[pyfunction]
 pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<(String, String, bool)>> {
     failure::run(py, || {
-        let entries = purlin::runtime::devices().into_iter();
+        let entries = kingpost::runtime::devices().into_iter();
         Ok(entries
             .map(|entry| match entry.device {
                 Ok(info) => (info.selector(), info.name, true),
@@ -279,7 +279,7 @@ impl Program {
             let bound = bind(&self.kernel, &self.program, &arrays, &numbers)?;
             let timing = self.time(&bound)?;
             let unknown =
-                |e: purlin::analysis::stats::StatsError| Failure::new("StatisticsError", e.to_string());
+                |e: kingpost::analysis::stats::StatsError| Failure::new("StatisticsError", e.to_string());
             let work = kernel_work(&work, &bound.params).map_err(unknown)?;
             let executed_flops = kernel_work(&self.kernel, &bound.params).ok().map(|ran| ran.flops);
             let (ran, seconds) = (work.executed(executed_flops), timing.median_s);
@@ -313,7 +313,7 @@ impl Program {
             let bound = bind(&self.kernel, &self.program, &arrays, &numbers)?;
             let all = self.kernel.vars.ids().collect();
             let memory = memory((&*self.device, &self.executable), &self.kernel, &bound, &arrays, &all)?;
-            let found = purlin::auto::schedule(&self.kernel, &*self.device, &memory, budget, &mut |_| {})?;
+            let found = kingpost::auto::schedule(&self.kernel, &*self.device, &memory, budget, &mut |_| {})?;
             let tried = found.trials.iter().map(|trial| {
                 let json = trial.proposal.recipe.to_json();
                 let json = json.map_err(|e| Failure::new("InternalError", e.to_string()))?;
@@ -342,7 +342,7 @@ impl Program {
 }
 
 impl Program {
-    fn time(&self, bound: &Call<'_>) -> Result<purlin::runtime::Timing, Failure> {
+    fn time(&self, bound: &Call<'_>) -> Result<kingpost::runtime::Timing, Failure> {
         let is_written = |name: &str| {
             let spec = self.program.plan.args.iter().find(|spec| spec.name == name);
             spec.is_some_and(|spec| match spec.kind {

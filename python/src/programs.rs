@@ -2,9 +2,9 @@
 
 use crate::failure::{self, Failure};
 use crate::kernel::Kernel;
-use purlin::analysis::stats::{Counted, StatsError, formulas};
-use purlin::codegen::synchronisation;
-use purlin::transforms::programs::{self, Batches, Fused};
+use kingpost::analysis::stats::{Counted, StatsError, formulas};
+use kingpost::codegen::synchronisation;
+use kingpost::transforms::programs::{self, Batches, Fused};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 
@@ -76,7 +76,7 @@ pub(crate) fn remove_unused_arguments(
 }
 
 /// A count as a formula in the parameters of a kernel.
-#[pyclass(frozen, module = "purlin")]
+#[pyclass(frozen, module = "kingpost")]
 pub(crate) struct CountFormula(Counted);
 
 #[pymethods]
@@ -112,7 +112,7 @@ impl CountFormula {
     }
 
     fn __repr__(&self) -> String {
-        format!("<purlin.CountFormula {}>", self.0)
+        format!("<kingpost.CountFormula {}>", self.0)
     }
 }
 

@@ -386,7 +386,7 @@ impl Reader<'_> {
         match named {
             None => self.word(NONE),
             Some(named) => {
-                let handle = || py.import("purlin.compiled")?.call_method1("_stream", (named,))?.extract();
+                let handle = || py.import("kingpost.compiled")?.call_method1("_stream", (named,))?.extract();
                 let handle = if named.is_exact_instance_of::<PyInt>() { named.extract()? } else { handle()? };
                 self.word(SOME);
                 self.word(handle);

@@ -2,10 +2,10 @@
 
 use crate::failure::{self, Failure};
 use crate::kernel::Kernel;
-use purlin::ir;
-use purlin::transforms::ScheduleSteps;
-use purlin::transforms::schedule::{Choice, Made, Script, print};
-use purlin::transforms::{Recipe, Refusal, Schedule, Step, TransformError, steps};
+use kingpost::ir;
+use kingpost::transforms::ScheduleSteps;
+use kingpost::transforms::schedule::{Choice, Made, Script, print};
+use kingpost::transforms::{Recipe, Refusal, Schedule, Step, TransformError, steps};
 use pyo3::prelude::*;
 use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The names of what a step made: arrays, loops, rules, statements.
 type Names = (Vec<String>, Vec<String>, Vec<String>, Vec<String>);
 
-/// A kernel and the steps that were applied to it; `purlin.Schedule` is what users see of it.
-#[pyclass(frozen, module = "purlin._purlin")]
+/// A kernel and the steps that were applied to it; `kingpost.Schedule` is what users see of it.
+#[pyclass(frozen, module = "kingpost._kingpost")]
 pub(crate) struct Engine {
     start: ir::Kernel,
     schedule: Mutex<Schedule>,

@@ -1,7 +1,7 @@
 //! Shapes of arrays against those of a kernel's arguments; parameters that follow from them.
 
 use crate::failure::Failure;
-use purlin::ir::{Affine, Atom, DefinitionError, Kernel, VarId, VarKind, Variable};
+use kingpost::ir::{Affine, Atom, DefinitionError, Kernel, VarId, VarKind, Variable};
 use std::collections::BTreeMap;
 
 /// A parameter's value, and what says it; none if the user does.

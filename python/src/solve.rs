@@ -2,9 +2,9 @@
 
 use crate::failure::{self, Failure};
 use crate::program::device;
-use purlin::forms::sparse::CsrPattern;
-use purlin::runtime::{buffer_of, download_values, upload_values};
-use purlin::solve::{
+use kingpost::forms::sparse::CsrPattern;
+use kingpost::runtime::{buffer_of, download_values, upload_values};
+use kingpost::solve::{
     CsrOperator, LinearChoice, LinearOptions, LinearReason, LinearSolver, PowerOfTwo, SolveError, Unknowns,
 };
 use pyo3::prelude::*;

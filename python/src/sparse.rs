@@ -1,10 +1,10 @@
 //! Patterns of sparse matrices, and what kernels that add to them need.
 
 use crate::failure::{self, Failure};
-use purlin::check_memory;
-use purlin::forms::import::Imported;
-use purlin::forms::lowering::{LoweredKernel, LoweredRole};
-use purlin::forms::sparse::{CsrPart, CsrPattern};
+use kingpost::check_memory;
+use kingpost::forms::import::Imported;
+use kingpost::forms::lowering::{LoweredKernel, LoweredRole};
+use kingpost::forms::sparse::{CsrPart, CsrPattern};
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 

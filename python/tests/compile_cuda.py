@@ -1,8 +1,8 @@
 """Compiles the CUDA source of imported forms with NVRTC: demos and random forms; no card is needed.
 
-    python compile_cuda.py --purlin FILE [--random N] [--first SEED] [--page FILE]
+    python compile_cuda.py --kingpost FILE [--random N] [--first SEED] [--page FILE]
 
-Every kernel of every form goes through `purlin print FORM.json --target cuda --resources`. The exit
+Every kernel of every form goes through `kingpost print FORM.json --target cuda --resources`. The exit
 status says whether one does not compile. `scripts/cuda-wheels.sh` installs NVRTC.
 """
 
@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import demos
 import engine
-from purlin import Error
-from purlin.export import FormError, dumps, export_form
+from kingpost import Error
+from kingpost.export import FormError, dumps, export_form
 from random_forms import random_form
 from write_ufl_kernels import demo_tasks
 
@@ -40,7 +40,7 @@ class Row(NamedTuple):
     reason: str = ""
 
 
-def compiled(name: str, document: dict[str, Any], purlin: str) -> Row:
+def compiled(name: str, document: dict[str, Any], kingpost: str) -> Row:
     """Compiles all kernels of a form."""
     text = dumps(document)
     try:
@@ -53,7 +53,7 @@ def compiled(name: str, document: dict[str, Any], purlin: str) -> Row:
         path.write_text(text)
         for kernel in names:
             what = f"{path}#{kernel}" if len(names) > 1 else str(path)
-            command = [purlin, "print", what, "--target", "cuda", "--resources=sm_90"]
+            command = [kingpost, "print", what, "--target", "cuda", "--resources=sm_90"]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             found = re.search(r"(\d+) registers", done.stdout)
             if done.returncode != 0 or found is None:
@@ -62,10 +62,10 @@ def compiled(name: str, document: dict[str, Any], purlin: str) -> Row:
     return Row(name, "compiled", len(names), registers)
 
 
-def row_of(name: str, form: Any, purlin: str) -> Row:
+def row_of(name: str, form: Any, kingpost: str) -> Row:
     """Exports a form and compiles its kernels."""
     try:
-        row = compiled(name, export_form(form), purlin)
+        row = compiled(name, export_form(form), kingpost)
     except FormError as error:
         row = Row(name, "not exported", reason=str(error))
     print(row, file=sys.stderr, flush=True)
@@ -74,17 +74,17 @@ def row_of(name: str, form: Any, purlin: str) -> Row:
 
 def demo_row(task: tuple[Path, str, str, str]) -> Row:
     """The row of a demo's form."""
-    path, title, name, purlin = task
+    path, title, name, kingpost = task
     warnings.simplefilter("ignore")
-    return row_of(title, demos.forms_of(demos.load(path))[name], purlin)
+    return row_of(title, demos.forms_of(demos.load(path))[name], kingpost)
 
 
 def random_row(task: tuple[int, str]) -> Row:
     """The row of a random form."""
-    seed, purlin = task
+    seed, kingpost = task
     warnings.simplefilter("ignore")
     drawn = random_form(seed)
-    return row_of(f"seed {seed}: {drawn.title}", drawn.form, purlin)
+    return row_of(f"seed {seed}: {drawn.title}", drawn.form, kingpost)
 
 
 def page(rows: list[Row], first: int, drawn: int) -> str:
@@ -111,7 +111,7 @@ def page(rows: list[Row], first: int, drawn: int) -> str:
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--purlin", required=True, help="the command line of the same build")
+    parser.add_argument("--kingpost", required=True, help="the command line of the same build")
     parser.add_argument("--random", type=int, default=150, help="how many random forms")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
@@ -120,8 +120,8 @@ def main() -> int:
     warnings.simplefilter("ignore")
     with ProcessPoolExecutor(options.jobs) as pool:
         seeds = range(options.first, options.first + options.random)
-        rows = list(pool.map(demo_row, demo_tasks(options.purlin)))
-        rows += pool.map(random_row, [(seed, options.purlin) for seed in seeds])
+        rows = list(pool.map(demo_row, demo_tasks(options.kingpost)))
+        rows += pool.map(random_row, [(seed, options.kingpost) for seed in seeds])
     options.page.write_text(page(rows, options.first, options.random))
     return 1 if any(row.outcome == "FAILED" for row in rows) else 0
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-LONG = os.environ.get("PURLIN_TEST_ALL", "0") not in ("", "0")
+LONG = os.environ.get("KINGPOST_TEST_ALL", "0") not in ("", "0")
 sys.path[:0] = [str(HERE)]  # the package is the installed one
 
 
@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(autouse=True)
 def _own_tuned_mappings(tmp_path, monkeypatch) -> None:
     """What a test tunes is not kept for others, and what a user has tuned does not count."""
-    monkeypatch.setattr("purlin.tuning.path", lambda: tmp_path / "tuned.jsonl")
+    monkeypatch.setattr("kingpost.tuning.path", lambda: tmp_path / "tuned.jsonl")
 
 
 @pytest.fixture(autouse=True)

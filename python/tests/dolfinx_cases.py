@@ -21,7 +21,7 @@ from mpi4py import MPI
 from petsc4py import PETSc
 from ufl import TestFunction, TrialFunction, avg, curl, div, dS, ds, dx, grad, inner, jump
 
-import purlin.dolfinx
+import kingpost.dolfinx
 
 COMM = MPI.COMM_WORLD
 CASES: dict[str, Callable[[], float]] = {}
@@ -116,7 +116,7 @@ def assembled(form: Any) -> float:
     """The error of a linear form."""
     space = form.arguments()[0].ufl_function_space()
     y = filled(space, 9)  # overwritten
-    purlin.dolfinx.action(form).assemble(y)
+    kingpost.dolfinx.action(form).assemble(y)
     return compared(y.x, oracle(form), space)
 
 
@@ -368,7 +368,7 @@ def block_residuals() -> float:
     form = inner(grad(u) * u, v) * dx - p * div(v) * dx + q * div(u) * dx + q * p * ds
     blocks = ufl.extract_blocks(form)
     found = [filled(part, 5) for part in parts]
-    purlin.dolfinx.action(blocks).assemble(*found)
+    kingpost.dolfinx.action(blocks).assemble(*found)
     return max(compared(y.x, oracle(b), s) for y, b, s in zip(found, blocks, parts))
 
 
@@ -378,9 +378,9 @@ def functionals() -> float:
     u = filled(fem.functionspace(m, ("P", 3)))
     form = u**2 * dx + u * ds + jump(u) ** 2 * dS + avg(u) * dS
     expected = COMM.allreduce(fem.assemble_scalar(compiled(form)))
-    volume = purlin.dolfinx.action(fem.Constant(m, 1.0) * dx).value()
+    volume = kingpost.dolfinx.action(fem.Constant(m, 1.0) * dx).value()
     expected_volume = COMM.allreduce(fem.assemble_scalar(compiled(fem.Constant(m, 1.0) * dx)))
-    errors = abs(purlin.dolfinx.action(form).value() / expected - 1), abs(volume / expected_volume - 1)
+    errors = abs(kingpost.dolfinx.action(form).value() / expected - 1), abs(volume / expected_volume - 1)
     return max(errors)
 
 
@@ -390,7 +390,7 @@ def values_are_read_at_each_call() -> float:
     space = fem.functionspace(m, ("P", 2))
     u, v, k = filled(space), TestFunction(space), fem.Constant(m, np.array([[1.0, 0.2], [0.1, 2.0]]))
     form = inner(k * grad(u), grad(v)) * dx
-    action, y = purlin.dolfinx.action(form), fem.Function(space)
+    action, y = kingpost.dolfinx.action(form), fem.Function(space)
     action.assemble(y)
     u.x.array[:] *= 3
     k.value[:] = [[2.0, 0.5], [0.3, 1.0]]
@@ -415,7 +415,7 @@ def multiplied(form: Any, bcs: tuple = (), diagonal: float = 1.0, products: int 
     # not `dolfinx.la.MatrixCSR`, whose products differ from those of one process
     matrix = petsc.assemble_matrix(compiled(form), bcs=list(bcs), diag=diagonal)
     matrix.assemble()
-    operator = purlin.dolfinx.operator(form, bcs, diagonal=diagonal)
+    operator = kingpost.dolfinx.operator(form, bcs, diagonal=diagonal)
     assert operator.shape == matrix.getSize() and operator.local_shape == matrix.getLocalSize()
     error = 0.0
     for seed in range(products):
@@ -431,7 +431,7 @@ def multiplied(form: Any, bcs: tuple = (), diagonal: float = 1.0, products: int 
 
 def assembled_matrix(form: Any, bcs: tuple, diagonal: float, expected: Any) -> float:
     """The error of the assembled matrix, at first and once more with the same entries."""
-    compiled_matrix = purlin.dolfinx.matrix(form, bcs, diagonal=diagonal)
+    compiled_matrix = kingpost.dolfinx.matrix(form, bcs, diagonal=diagonal)
     found = compiled_matrix.petsc()
     compiled_matrix.petsc(found)
     assert found.getSizes() == expected.getSizes()
@@ -506,7 +506,7 @@ def tagged_matrix() -> float:
     u, v = TrialFunction(space), TestFunction(space)
     over = ufl.Measure("dx", subdomain_data=tags(m, 2))
     form = inner(grad(u), grad(v)) * over(1) + u * v * over
-    operator = purlin.dolfinx.operator(form)
+    operator = kingpost.dolfinx.operator(form)
     early, late, every = (
         {over: sum(e.count for e in found if e.part == over) for over in ("cells", "cells_1")}
         for found in (operator._early, operator._late, operator.action._all)
@@ -526,7 +526,7 @@ def single_precision_matrix() -> float:
     form, x, found = inner(grad(u), grad(v)) * dx + u * v * dx, filled(space), filled(space, 7)
     expected = oracle(ufl.action(form, x))
     x.x.array[space.dofmap.index_map.size_local :] = np.nan
-    purlin.dolfinx.operator(form).mult(x, found)
+    kingpost.dolfinx.operator(form).mult(x, found)
     return compared(found.x, expected, space) * np.finfo(np.float64).eps / np.finfo(np.float32).eps
 
 
@@ -538,7 +538,7 @@ def a_solution_by_petsc() -> float:
     form, bcs = inner(grad(u), grad(v)) * dx, [clamped(space)]
     matrix = petsc.assemble_matrix(compiled(form), bcs=bcs)
     matrix.assemble()
-    shell = purlin.dolfinx.operator(form, bcs).petsc()
+    shell = kingpost.dolfinx.operator(form, bcs).petsc()
     assert shell.getSizes() == matrix.getSizes()
     b, found, expected = matrix.createVecLeft(), shell.createVecRight(), matrix.createVecRight()
     b.array[:] = filled(space, 3).x.array[: b.local_size]

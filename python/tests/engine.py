@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import purlin
+import kingpost
 from oracle import NotFinite
-from purlin import _purlin
+from kingpost import _kingpost
 from tabulated import Integral, Mesh, assemble, entities, gather, number_type
 from write_samples import space_elements
 
@@ -127,7 +127,7 @@ def part_of(name: str) -> tuple[str, list[int]]:
     raise AssertionError(f"a part of an unknown kind: {name}")
 
 
-def results_of(document: Json, mesh: Mesh, op: purlin.Operator) -> list[np.ndarray]:
+def results_of(document: Json, mesh: Mesh, op: kingpost.Operator) -> list[np.ndarray]:
     """What the kernels of a form add up to, shaped as the evaluator's results."""
     results, local = launched(document, mesh, op)
     for place, output in enumerate(document["outputs"]):
@@ -144,7 +144,7 @@ def _size(document: Json, mesh: Mesh, space: int) -> int:
 
 
 def launched(
-    document: Json, mesh: Mesh, op: purlin.Operator
+    document: Json, mesh: Mesh, op: kingpost.Operator
 ) -> tuple[list[np.ndarray], list[tuple[int, tuple[list[Any], np.ndarray]]]]:
     """Results that are no matrices, by output; local matrices with their output and, an entity
     each, their rows and columns."""
@@ -221,9 +221,9 @@ def check(document: Json, form: Any, devices: list[str], seed: int) -> dict[str,
     found = {}
     for device in devices:
         try:
-            op = purlin.Operator(kernels(json.dumps(document)), device, None)
+            op = kingpost.Operator(kernels(json.dumps(document)), device, None)
             values = results_of(document, mesh, op)
-        except purlin.Error as error:
+        except kingpost.Error as error:
             found[device] = Outcome(None, f"{type(error).__name__}: {error}"[:300])
             continue
         found[device] = Outcome(difference(document, mesh, expected, values))
@@ -232,4 +232,4 @@ def check(document: Json, form: Any, devices: list[str], seed: int) -> dict[str,
 
 def kernels(text: str) -> list[Any]:
     """The kernels of a form in JSON."""
-    return _purlin.Form.json(text, None)
+    return _kingpost.Form.json(text, None)

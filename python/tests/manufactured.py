@@ -14,11 +14,11 @@ from typing import Any
 
 import engine
 import numpy as np
-import purlin
+import kingpost
 import ufl
 from basix.ufl import element, mixed_element
-from purlin.export import dumps, export_form
-from purlin.export.elements import _leaves, states
+from kingpost.export import dumps, export_form
+from kingpost.export.elements import _leaves, states
 from tabulated import Mesh
 from ufl import avg, curl, div, dot, dS, ds, dx, grad, inner, jump, pi, sin
 from write_samples import space_elements
@@ -116,7 +116,7 @@ class Discrete:
         """What the engine's kernels of a form give: results, and local matrices with places."""
         document = export_form(form)
         mesh = self._bound(document, form, values)
-        return engine.launched(document, mesh, purlin.jit(dumps(document), "c"))
+        return engine.launched(document, mesh, kingpost.jit(dumps(document), "c"))
 
     def matrix(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows, columns and values of the matrix; several values of a place are added."""

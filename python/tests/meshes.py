@@ -8,8 +8,8 @@ from typing import Any
 
 import basix
 import numpy as np
-from purlin.export.elements import _leaves, states
-from purlin.export.tables import permute_face_points
+from kingpost.export.elements import _leaves, states
+from kingpost.export.tables import permute_face_points
 from tabulated import Mesh, number_type
 
 SYMMETRIES = {

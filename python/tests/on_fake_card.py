@@ -13,7 +13,7 @@ import types
 import numpy as np
 import pytest
 
-import purlin
+import kingpost
 from test_arrays import Card, Exported
 from test_compile import AXPY
 
@@ -128,7 +128,7 @@ def on(library, stream):
 
 @pytest.fixture
 def axpy():
-    return purlin.compile(AXPY, "cuda")
+    return kingpost.compile(AXPY, "cuda")
 
 
 @pytest.mark.parametrize("library", [Tensor, ndarray])
@@ -170,9 +170,9 @@ def test_calls_are_kept_for_each_stream(library, axpy):
     with on(library, 72):
         axpy(3.0, x, library(np.zeros(4)))  # of the same layout
     assert len(slow) == 3 and since()[-1] == ("axpy", 72)
-    with pytest.raises(purlin.ShapeError):
+    with pytest.raises(kingpost.ShapeError):
         axpy(2.0, x, library(np.zeros(5)))
-    with pytest.raises(purlin.AliasError):
+    with pytest.raises(kingpost.AliasError):
         axpy(2.0, y, y)
     y.values[:] = 0.0
     y.requires_grad = True
@@ -201,7 +201,7 @@ def test_arrays_of_jax_are_ordered_before_the_launch(axpy):
         with on(Tensor, stream):
             axpy(2.0, x, y)
         assert since() == [("axpy", stream)] and x.asked[-1]["stream"] == stream
-    with pytest.raises(purlin.ReadOnlyError):
+    with pytest.raises(kingpost.ReadOnlyError):
         axpy(2.0, y, x)
     # alone it tells no stream: the call runs to the end on the default one
     found = Exported(np.zeros(4), kind=2)
@@ -220,7 +220,7 @@ def test_an_interface_alone_tells_its_stream(axpy):
     axpy(2.0, x, y)
     assert since() == [("axpy", 71)]
     y.__cuda_array_interface__["data"] = (y.values.ctypes.data, True)
-    with pytest.raises(purlin.ReadOnlyError):
+    with pytest.raises(kingpost.ReadOnlyError):
         axpy(2.0, x, y)
 
 
@@ -230,7 +230,7 @@ def test_bound_and_captured_calls_stay_on_their_stream(library, axpy):
     with on(library, 71):
         call = axpy.bind(2.0, x, y)
         graph = axpy.capture(2.0, x, y)
-        both = purlin.capture(lambda: (axpy(2.0, x, y), call()))
+        both = kingpost.capture(lambda: (axpy(2.0, x, y), call()))
     assert graph.is_graph and since() == []
     call()
     graph()
@@ -245,7 +245,7 @@ def test_bound_and_captured_calls_stay_on_their_stream(library, axpy):
 def test_an_operator_runs_on_the_current_stream():
     from test_operator import arrays
 
-    op = purlin.jit("laplace", "cuda", dim=2, degree=1)
+    op = kingpost.jit("laplace", "cuda", dim=2, degree=1)
     given, expected = arrays(op)
     for library in (Tensor, ndarray):
         y, on_card = library(np.zeros_like(expected)), {name: library(value) for name, value in given.items()}
@@ -260,6 +260,6 @@ def test_iterations_of_a_solver_are_a_graph():
     starts = np.arange(n + 1, dtype=np.int32)
     matrix = types.SimpleNamespace(indptr=starts, indices=starts[:-1], data=np.full(n, 2.0), shape=(n, n))
     # kernels of the solver do nothing here: its sums are zero, and it ends at the first look
-    purlin.solve(matrix, np.ones(n), device="cuda")
+    kingpost.solve(matrix, np.ones(n), device="cuda")
     # 16 iterations of three kernels and one that keeps the sums; more than 9 nodes are told as 9
     assert [what for what, _ in since() if what.startswith("graph")] == ["graph of 9"]

@@ -5,8 +5,8 @@ import ctypes
 import numpy as np
 import pytest
 
-import purlin
-from purlin import arrays, dlpack
+import kingpost
+from kingpost import arrays, dlpack
 from test_compile import AXPY, ROWS
 
 _new = ctypes.pythonapi.PyCapsule_New
@@ -65,7 +65,7 @@ class OldCard:
 
 
 def axpy(y, x=None):
-    purlin.compile(AXPY)(a=2.0, x=np.ones(4) if x is None else x, y=y)
+    kingpost.compile(AXPY)(a=2.0, x=np.ones(4) if x is None else x, y=y)
 
 
 @pytest.mark.parametrize("versions", [True, False])
@@ -78,10 +78,10 @@ def test_arrays_of_dlpack_are_used_where_they_lie(versions):
 
 def test_what_is_read_only_is_no_result():
     y = Exported(np.arange(4.0), read_only=True)
-    with pytest.raises(purlin.ReadOnlyError, match="argument `y` of `axpy` is written, and the array is read-only") as e:
+    with pytest.raises(kingpost.ReadOnlyError, match="argument `y` of `axpy` is written, and the array is read-only") as e:
         axpy(y)
     assert e.value.argument == "y" and y.values.tolist() == [0, 1, 2, 3]
-    with pytest.raises(purlin.ArgumentError, match="capsule of DLPack 2.3, asked for 1.x"):
+    with pytest.raises(kingpost.ArgumentError, match="capsule of DLPack 2.3, asked for 1.x"):
         axpy(Exported(np.arange(4.0), major=2))
 
 
@@ -97,7 +97,7 @@ def test_arrays_of_jax_are_inputs_and_never_results(versions):
     y = np.zeros(4)
     axpy(y, x)
     assert y.tolist() == [2.0] * 4
-    with pytest.raises(purlin.ReadOnlyError, match="`y`"):
+    with pytest.raises(kingpost.ReadOnlyError, match="`y`"):
         axpy(x)
     assert x.values.tolist() == [1.0] * 4
     assert not arrays.view("y", immutable(Card, np.ones(4))).writable
@@ -111,11 +111,11 @@ def test_jax_itself():
     axpy(y, x)
     assert y.tolist() == [1.0, 3.0, 5.0, 7.0]
     rows, found = numpy.asarray([1, 0], dtype="int32"), np.zeros(2, dtype=np.float32)
-    purlin.compile(ROWS)(map=rows, x=numpy.asarray([[1, 2], [3, 4]], dtype="float32"), y=found)
+    kingpost.compile(ROWS)(map=rows, x=numpy.asarray([[1, 2], [3, 4]], dtype="float32"), y=found)
     assert found.tolist() == [7.0, 3.0]
     address = arrays.view("x", x).address
     assert address == x.unsafe_buffer_pointer()  # nothing was copied
-    with pytest.raises(purlin.ReadOnlyError):
+    with pytest.raises(kingpost.ReadOnlyError):
         axpy(x)
     assert x.tolist() == [0.0, 1.0, 2.0, 3.0]
 
@@ -123,7 +123,7 @@ def test_jax_itself():
 def test_a_buffer_that_is_read_only_is_no_result():
     values = np.ones(4)
     values.setflags(write=False)
-    with pytest.raises(purlin.ReadOnlyError):
+    with pytest.raises(kingpost.ReadOnlyError):
         axpy(memoryview(values))
 
 
@@ -160,7 +160,7 @@ def test_a_library_that_refuses_its_memory_is_quoted():
         def __cuda_array_interface__(self):
             raise RuntimeError("this tensor requires grad")
 
-    with pytest.raises(purlin.ArgumentError, match="argument `x` is a Leaf whose .* requires grad") as caught:
+    with pytest.raises(kingpost.ArgumentError, match="argument `x` is a Leaf whose .* requires grad") as caught:
         axpy(np.ones(4), Leaf())
     assert caught.value.argument == "x"
 
@@ -177,11 +177,11 @@ def test_maps_and_matrices_may_have_dlpack_alone():
     mesh = ufl.Mesh(element("Lagrange", "triangle", 1, shape=(2,)))
     space = ufl.FunctionSpace(mesh, element("Lagrange", "triangle", 1))
     u, v, k = ufl.TrialFunction(space), ufl.TestFunction(space), ufl.Constant(mesh, shape=(2,))
-    op = purlin.jit(ufl.inner(k[1] * ufl.grad(u), ufl.grad(v)) * ufl.dx, matrix="sparse", names={k: "k"})
+    op = kingpost.jit(ufl.inner(k[1] * ufl.grad(u), ufl.grad(v)) * ufl.dx, matrix="sparse", names={k: "k"})
     plain = op.assemble(x=x, x_dofs=cells, p1_dofs=cells, k=np.array([0.0, 1.0]))
     found = op.assemble(x=Exported(x), x_dofs=Exported(cells), p1_dofs=Exported(cells), k=Exported(np.array([0.0, 1.0])))
     for one, other in zip(plain, found):
         assert (one == other).all()
     assert np.isclose(found.data[0], stiffness(x, cells)[0, 0])
-    tridiagonal = purlin.Csr(*(Exported(a) for a in (np.array([0, 1, 2]), np.array([0, 1]), np.array([2.0, 4.0]))))
-    assert np.allclose(purlin.solve(tridiagonal, Exported(np.ones(2))).x, [0.5, 0.25], rtol=1e-15)
+    tridiagonal = kingpost.Csr(*(Exported(a) for a in (np.array([0, 1, 2]), np.array([0, 1]), np.array([2.0, 4.0]))))
+    assert np.allclose(kingpost.solve(tridiagonal, Exported(np.ones(2))).x, [0.5, 0.25], rtol=1e-15)

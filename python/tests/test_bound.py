@@ -11,8 +11,8 @@ import weakref
 import numpy as np
 import pytest
 
-import purlin
-from purlin import arrays
+import kingpost
+from kingpost import arrays
 from test_arrays import Card, OldCard
 from test_compile import AXPY, DEVICES, ROWS, scheduled
 from test_operator import arrays as operands
@@ -43,13 +43,13 @@ def test_what_the_arrays_hold_at_the_call_counts(device):
     x += 1.0
     call()
     assert np.array_equal(y, 2 * np.arange(1000.0) + 2 * (np.arange(1000.0) + 1))
-    assert call.stream is None and repr(call) == "<purlin.BoundCall of a kernel>"
+    assert call.stream is None and repr(call) == "<kingpost.BoundCall of a kernel>"
 
 
 @pytest.mark.parametrize("device", HOST)
 def test_launches_and_their_memory_are_bound(device):
     x, y = np.arange(70.0), np.zeros(70)
-    call = purlin.compile(STAGES, device).bind(x=x, y=y)
+    call = kingpost.compile(STAGES, device).bind(x=x, y=y)
     call()
     call()
     assert np.array_equal(y, 4 * x[::-1])
@@ -57,15 +57,15 @@ def test_launches_and_their_memory_are_bound(device):
 
 @pytest.mark.parametrize("device", HOST)
 def test_arguments_are_checked_when_they_are_bound(device):
-    kernel, x = purlin.compile(AXPY, device), np.ones(4)
-    with pytest.raises(purlin.ShapeError):
+    kernel, x = kingpost.compile(AXPY, device), np.ones(4)
+    with pytest.raises(kingpost.ShapeError):
         kernel.bind(a=1.0, x=x, y=np.zeros(5))
-    with pytest.raises(purlin.MissingArgument, match="`a`"):
+    with pytest.raises(kingpost.MissingArgument, match="`a`"):
         kernel.bind(x=x, y=np.zeros(4))
-    with pytest.raises(purlin.AliasError):
+    with pytest.raises(kingpost.AliasError):
         kernel.bind(a=1.0, x=x, y=x)
-    with pytest.raises(purlin.ArgumentError, match="x\\[2"):
-        purlin.checked(purlin.compile(ROWS, device)).bind(
+    with pytest.raises(kingpost.ArgumentError, match="x\\[2"):
+        kingpost.checked(kingpost.compile(ROWS, device)).bind(
             map=np.array([0, 2], dtype=np.int32), x=np.ones((2, 3), dtype=np.float32), y=np.zeros(2, dtype=np.float32)
         )
 
@@ -73,7 +73,7 @@ def test_arguments_are_checked_when_they_are_bound(device):
 def test_a_bound_call_keeps_its_arrays():
     x, y = np.ones(8), np.zeros(8)
     alive = weakref.ref(x)
-    call = purlin.compile(AXPY).bind(a=3.0, x=x, y=y)
+    call = kingpost.compile(AXPY).bind(a=3.0, x=x, y=y)
     del x
     gc.collect()
     assert alive() is not None
@@ -87,7 +87,7 @@ def test_a_bound_call_keeps_its_arrays():
 def test_the_parts_of_a_form_are_one_call():
     ufl, _, p1, _ = spaces()
     u, v = ufl.Coefficient(p1), ufl.TestFunction(p1)
-    op = purlin.jit(u * v * ufl.dx + 2 * u * v * ufl.ds, names={u: "u"})
+    op = kingpost.jit(u * v * ufl.dx + 2 * u * v * ufl.ds, names={u: "u"})
     x, cells = square(2)
     facets = {"facet_cells": np.array([0], np.int32), "local_facets": np.array([0], np.int32)}
     given = {"x": x, "x_dofs": cells, "p1_dofs": cells, "u": np.linspace(0, 1, 9), "exterior_facets": facets}
@@ -96,12 +96,12 @@ def test_the_parts_of_a_form_are_one_call():
     call = op.bind(found, **given)
     call()
     assert once.any() and np.array_equal(found, once)
-    assert repr(call) == "<purlin.BoundCall of 2 kernels>"
+    assert repr(call) == "<kingpost.BoundCall of 2 kernels>"
 
 
 @pytest.mark.parametrize("device", HOST)
 def test_a_bound_operator_adds_what_a_call_adds(device):
-    op = purlin.jit("laplace", device, dim=2, degree=1)
+    op = kingpost.jit("laplace", device, dim=2, degree=1)
     given, expected = operands(op)
     y = np.zeros_like(expected)
     call = op.bind(y, **given)
@@ -176,7 +176,7 @@ def on(stream):
 )
 def test_a_call_runs_on_the_stream_of_the_results(x, y, named, launched):
     program = Recorder()
-    purlin.Compiled(program)(x=x, y=y, stream=named)
+    kingpost.Compiled(program)(x=x, y=y, stream=named)
     assert program.launched == [launched]
 
 
@@ -194,7 +194,7 @@ def test_a_captured_call_is_replayed(device):
 @pytest.mark.parametrize("device", HOST)
 def test_a_function_of_several_calls_is_captured(device):
     """Calls of kernels, operators and bound calls, in order, with what the arrays hold at the replay."""
-    axpy, op = purlin.compile(AXPY, device), purlin.jit("laplace", device, dim=2, degree=1)
+    axpy, op = kingpost.compile(AXPY, device), kingpost.jit("laplace", device, dim=2, degree=1)
     given, expected = operands(op)
     (name,) = [name for name, value in given.items() if value.ndim == 1]
     u, y, total = given[name], np.zeros_like(expected), np.zeros_like(expected)
@@ -207,9 +207,9 @@ def test_a_function_of_several_calls_is_captured(device):
         scale()
         ran.append(True)
 
-    call = purlin.capture(step)
+    call = kingpost.capture(step)
     assert ran == [True] and not y.any() and not total.any()
-    assert repr(call) == "<purlin.BoundCall of 3 kernels>"
+    assert repr(call) == "<kingpost.BoundCall of 3 kernels>"
     call()
     # sums of at most 18 products in f64
     assert np.allclose(total, expected, rtol=0, atol=1e-13)
@@ -224,7 +224,7 @@ def test_a_function_of_several_calls_is_captured(device):
 
 def test_captures_of_threads_are_apart():
     """What another thread calls meanwhile runs."""
-    axpy = purlin.compile(AXPY)
+    axpy = kingpost.compile(AXPY)
     x, y, other = np.ones(8), np.zeros(8), np.zeros(8)
 
     def captured():
@@ -233,23 +233,23 @@ def test_captures_of_threads_are_apart():
         thread.start()
         thread.join()
 
-    call = purlin.capture(captured)
+    call = kingpost.capture(captured)
     assert other.tolist() == [2.0] * 8 and not y.any()
     call()
     assert y.tolist() == [1.0] * 8
 
 
 def test_what_is_no_capture_is_refused():
-    axpy = purlin.compile(AXPY)
-    with pytest.raises(purlin.ArgumentError, match="the function makes no call"):
-        purlin.capture(lambda: None)
-    with pytest.raises(purlin.ArgumentError, match="capture: found a `int`, needed a function that makes calls"):
-        purlin.capture(3)
-    with pytest.raises(purlin.ArgumentError, match="a capture is under way in this thread"):
-        purlin.capture(lambda: purlin.capture(lambda: None))
+    axpy = kingpost.compile(AXPY)
+    with pytest.raises(kingpost.ArgumentError, match="the function makes no call"):
+        kingpost.capture(lambda: None)
+    with pytest.raises(kingpost.ArgumentError, match="capture: found a `int`, needed a function that makes calls"):
+        kingpost.capture(3)
+    with pytest.raises(kingpost.ArgumentError, match="a capture is under way in this thread"):
+        kingpost.capture(lambda: kingpost.capture(lambda: None))
     y = np.zeros(4)
-    with pytest.raises(purlin.ShapeError):
-        purlin.capture(lambda: axpy(a=1.0, x=np.ones(3), y=y))
+    with pytest.raises(kingpost.ShapeError):
+        kingpost.capture(lambda: axpy(a=1.0, x=np.ones(3), y=y))
     axpy(a=1.0, x=np.ones(4), y=y)  # no capture is under way
     assert y.tolist() == [1.0] * 4
 
@@ -264,14 +264,14 @@ def test_what_is_compiled_is_pickled_and_copied(device):
         found[:] = 0.0
         again(2.0, x, found)
         assert np.array_equal(found, y) and again.source == axpy.source and again.recipe == axpy.recipe
-    plain = pickle.loads(pickle.dumps(purlin.compile(AXPY, device, contraction=False)))
+    plain = pickle.loads(pickle.dumps(kingpost.compile(AXPY, device, contraction=False)))
     plain(a=1.0, x=x, y=found)
     assert "axpy" in plain.source
 
     ufl, _, p1, _ = spaces()
     u, v, k = ufl.Coefficient(p1), ufl.TestFunction(p1), ufl.Constant(p1.ufl_domain(), shape=(2,))
     form = (u * v + ufl.dot(k, ufl.grad(u)) * v) * ufl.dx + 2 * u * v * ufl.ds
-    op = purlin.jit(form, device, names={u: "u", k: "k"}, mapping={"strategy": "single_cell", "cells": 4})
+    op = kingpost.jit(form, device, names={u: "u", k: "k"}, mapping={"strategy": "single_cell", "cells": 4})
     x, cells = square(2)
     facets = {"facet_cells": np.array([0], np.int32), "local_facets": np.array([0], np.int32)}
     given = {"x": x, "x_dofs": cells, "p1_dofs": cells, "u": np.linspace(0, 1, 9), "k": [1.0, 2.0]}
@@ -283,15 +283,15 @@ def test_what_is_compiled_is_pickled_and_copied(device):
         again(result, **given)
         assert np.array_equal(result, expected)
         assert [part.mapping for part in again.parts] == [part.mapping for part in op.parts]
-    careful = pickle.loads(pickle.dumps(purlin.checked(op)))
-    with pytest.raises(purlin.ArgumentError):
+    careful = pickle.loads(pickle.dumps(kingpost.checked(op)))
+    with pytest.raises(kingpost.ArgumentError):
         careful(np.zeros(9), **given | {"p1_dofs": cells + 5})
 
 
 def test_what_cannot_be_pickled_says_so():
-    call = purlin.compile(AXPY).bind(a=1.0, x=np.ones(4), y=np.zeros(4))
-    with pytest.raises(TypeError, match="cannot pickle 'purlin.BoundCall' object"):
+    call = kingpost.compile(AXPY).bind(a=1.0, x=np.ones(4), y=np.zeros(4))
+    with pytest.raises(TypeError, match="cannot pickle 'kingpost.BoundCall' object"):
         pickle.dumps(call)
-    op = purlin.Operator([], "c", None)
-    with pytest.raises(TypeError, match="an operator of forms in memory cannot be pickled; make it by `purlin.jit`"):
+    op = kingpost.Operator([], "c", None)
+    with pytest.raises(TypeError, match="an operator of forms in memory cannot be pickled; make it by `kingpost.jit`"):
         pickle.dumps(op)

@@ -5,21 +5,21 @@ import subprocess
 import sys
 from pathlib import Path
 
-import purlin
+import kingpost
 import pytest
 
-PURLIN = Path(sys.executable).with_name("purlin")
+KINGPOST = Path(sys.executable).with_name("kingpost")
 
 
 def ran(*arguments, **environment):
     return subprocess.run(
-        [PURLIN, *arguments], capture_output=True, text=True, env={**os.environ, **environment}, timeout=120
+        [KINGPOST, *arguments], capture_output=True, text=True, env={**os.environ, **environment}, timeout=120
     )
 
 
 def test_the_command_line_is_there():
     result = ran("--version")
-    assert result.returncode == 0 and result.stdout.split() == ["purlin", purlin.__version__]
+    assert result.returncode == 0 and result.stdout.split() == ["kingpost", kingpost.__version__]
     result = ran("print", "mass", "--dim", "2", "--target", "c")
     assert result.returncode == 0 and "void" in result.stdout, result.stderr
 
@@ -32,8 +32,8 @@ def test_mistakes_have_their_exit_codes():
 
 
 SCRIPT = """
-import numpy, purlin
-run = purlin.compile("kernel k\\nparam n: i32\\narg y: f64[n] inout\\n\\nfor i in 0..n\\n  y[i] = 2.0\\n")
+import numpy, kingpost
+run = kingpost.compile("kernel k\\nparam n: i32\\narg y: f64[n] inout\\n\\nfor i in 0..n\\n  y[i] = 2.0\\n")
 y = numpy.zeros(3)
 run(y=y)
 assert (y == 2).all()
@@ -42,8 +42,8 @@ print(run.device)
 
 
 def test_opencl_is_the_default_where_there_is_no_c_compiler():
-    assert purlin.compile("kernel k\narg y: f64[1] inout\n\ny[0] = 1.0\n").device == "c"
-    if not any(name.startswith("opencl") for name in purlin.devices()):
+    assert kingpost.compile("kernel k\narg y: f64[1] inout\n\ny[0] = 1.0\n").device == "c"
+    if not any(name.startswith("opencl") for name in kingpost.devices()):
         pytest.skip("there is no OpenCL device")
     environment = {**os.environ, "CC": "/nowhere/cc"}
     result = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, env=environment)
@@ -54,7 +54,7 @@ def test_libraries_of_this_environment_are_found(tmp_path):
     """Intel's device is named to OpenCL's loader where pip has put it."""
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "libintelocl.so").touch()
-    script = "import os, sys; sys.prefix = sys.argv[1]; import purlin; print(os.environ['OCL_ICD_FILENAMES'])"
+    script = "import os, sys; sys.prefix = sys.argv[1]; import kingpost; print(os.environ['OCL_ICD_FILENAMES'])"
     environment = {name: value for name, value in os.environ.items() if name != "OCL_ICD_FILENAMES"}
     result = subprocess.run(
         [sys.executable, "-c", script, tmp_path], capture_output=True, text=True, env=environment

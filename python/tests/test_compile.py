@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
-import purlin
+import kingpost
 
 AXPY = """kernel axpy
 param n: i32
@@ -34,15 +34,15 @@ for i in 0..n
     s: y[i] += x[map[i], j]
 """
 
-DEVICES = [name for name in ("c", "opencl", "cuda") if any(d.split(":")[0] == name for d in purlin.devices())]
+DEVICES = [name for name in ("c", "opencl", "cuda") if any(d.split(":")[0] == name for d in kingpost.devices())]
 
 
 def scheduled(device):
-    s = purlin.Schedule(AXPY)
+    s = kingpost.Schedule(AXPY)
     i_o, i_i = s.split("i", 64)
     s.tag(i_o, "g.0")
     s.tag(i_i, "l.0")
-    return purlin.compile(s, device)
+    return kingpost.compile(s, device)
 
 
 COPY = """kernel copy
@@ -61,7 +61,7 @@ for g in 0..n {g.0}
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_what_nobody_expects_is_noted(device):
-    (note,) = purlin.compile(purlin.Kernel.parse(COPY), device).notes
+    (note,) = kingpost.compile(kingpost.Kernel.parse(COPY), device).notes
     assert note.startswith("`l` runs on one work-item of a group, at index 0 of l.0: `copy`")
     assert scheduled(device).notes == ()
 
@@ -71,7 +71,7 @@ def test_results_are_written_in_place(device):
     axpy = scheduled(device)
     x, y = np.arange(1000.0) / 8, np.arange(1000.0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", purlin.CopyWarning)
+        warnings.simplefilter("ignore", kingpost.CopyWarning)
         assert axpy(a=2.5, x=x, y=y) is None
         axpy(1, x, y)
     assert np.array_equal(y, (np.arange(1000.0) + 2.5 * x) + x)
@@ -82,7 +82,7 @@ def test_nothing_is_copied_on_the_host(device):
     axpy = scheduled(device)
     x, y = np.ones(10), np.zeros(10)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", purlin.CopyWarning)
+        warnings.simplefilter("error", kingpost.CopyWarning)
         axpy(a=1.0, x=x, y=y)
     assert y.sum() == 10
 
@@ -94,13 +94,13 @@ def test_a_compiled_kernel_says_what_it_is():
     assert axpy.recipe.splitlines()[0] == "split_iname(i, factor: 64)"
     assert axpy.kernel == axpy.steps()[-1].kernel
     assert [str(a) for a in axpy.arguments] == ["n: i32", "a: f64", "x: f64[n]", "y: f64[n] inout"]
-    assert repr(axpy) == "<purlin.Compiled axpy(n: i32, a: f64, x: f64[n], y: f64[n] inout) for c>"
+    assert repr(axpy) == "<kingpost.Compiled axpy(n: i32, a: f64, x: f64[n], y: f64[n] inout) for c>"
     assert "axpy" in axpy._repr_html_()
-    assert "__global__" in purlin.source(AXPY, "cuda")
-    with pytest.raises(purlin.Unavailable, match="no target `metal`; there are `cuda`, `opencl`, `c`"):
-        purlin.source(AXPY, "metal")
-    with pytest.raises(purlin.Unavailable, match="no device `metal`; there are: "):
-        purlin.compile(AXPY, "metal")
+    assert "__global__" in kingpost.source(AXPY, "cuda")
+    with pytest.raises(kingpost.Unavailable, match="no target `metal`; there are `cuda`, `opencl`, `c`"):
+        kingpost.source(AXPY, "metal")
+    with pytest.raises(kingpost.Unavailable, match="no device `metal`; there are: "):
+        kingpost.compile(AXPY, "metal")
 
 
 class OnlyInterface:
@@ -127,18 +127,18 @@ class OnlyDlpack:
 @pytest.mark.parametrize("wrap", [OnlyInterface, OnlyDlpack, memoryview])
 def test_arrays_by_each_protocol(wrap):
     x, y = np.arange(7.0), np.ones(7)
-    purlin.compile(AXPY)(a=3.0, x=wrap(x), y=wrap(y))
+    kingpost.compile(AXPY)(a=3.0, x=wrap(x), y=wrap(y))
     assert np.array_equal(y, 1 + 3 * x)
 
 
 def test_arrays_without_numpy():
     x, y = array.array("d", [1, 2, 3]), array.array("d", [0, 0, 0])
-    purlin.compile(AXPY)(a=2.0, x=x, y=y)
+    kingpost.compile(AXPY)(a=2.0, x=x, y=y)
     assert y.tolist() == [2, 4, 6]
 
 
 def test_several_parameters_follow_from_shapes():
-    rows = purlin.compile(ROWS)
+    rows = kingpost.compile(ROWS)
     x, order = np.arange(12, dtype=np.float32).reshape(4, 3), np.array([3, 2, 1, 0], dtype=np.int32)
     y = np.empty(4, dtype=np.float32)
     rows(x=x, map=order, y=y)
@@ -148,46 +148,46 @@ def test_several_parameters_follow_from_shapes():
 
 
 def test_empty_arrays_do_nothing():
-    purlin.compile(AXPY)(a=1.0, x=np.empty(0), y=np.empty(0))
+    kingpost.compile(AXPY)(a=1.0, x=np.empty(0), y=np.empty(0))
 
 
 def fails(error, message, argument, **changed):
     given = {"a": 1.0, "x": np.ones(4), "y": np.ones(4), **changed}
     given = {name: value for name, value in given.items() if value is not None}
     with pytest.raises(error) as caught:
-        purlin.compile(AXPY)(**given)
+        kingpost.compile(AXPY)(**given)
     assert str(caught.value) == message
     assert caught.value.argument == argument
-    assert isinstance(caught.value, purlin.ArgumentError)
+    assert isinstance(caught.value, kingpost.ArgumentError)
 
 
 def test_wrong_arrays_name_their_argument():
     fails(
-        purlin.DtypeError,
+        kingpost.DtypeError,
         "argument `x` of `axpy` has elements of type f32, needed f64",
         "x",
         x=np.ones(4, dtype=np.float32),
     )
     fails(
-        purlin.DtypeError,
+        kingpost.DtypeError,
         "argument `x` has elements of type `<c32`, needed one of bf16, bool, c128, c64, f16, f32, f64, i16, i32, i64, i8, u16, u32, u64, u8",
         "x",
         x=np.ones(4, dtype=np.clongdouble),
     )
     fails(
-        purlin.ShapeError,
+        kingpost.ShapeError,
         "argument `y` of `axpy` has shape (5,), needed (4,) (n = 4, as `x` says)",
         "y",
         y=np.ones(5),
     )
     fails(
-        purlin.ShapeError,
+        kingpost.ShapeError,
         "argument `x` of `axpy` has shape (2, 2), needed (n,)",
         "x",
         x=np.ones((2, 2)),
     )
     fails(
-        purlin.LayoutError,
+        kingpost.LayoutError,
         "argument `x` of `axpy` has strides [16] in bytes, needed [8]; pass a contiguous copy",
         "x",
         x=np.ones(8)[::2],
@@ -195,47 +195,47 @@ def test_wrong_arrays_name_their_argument():
     fixed = np.ones(4)
     fixed.flags.writeable = False
     fails(
-        purlin.ReadOnlyError,
+        kingpost.ReadOnlyError,
         "argument `y` of `axpy` is written, and the array is read-only; pass a writable array",
         "y",
         y=fixed,
     )
-    fails(purlin.DtypeError, "argument `y` of `axpy` is a number, needed an array of f64 and shape [n]", "y", y=1.0)
-    fails(purlin.ArgumentError, "argument `a` is an array of shape (2,), needed a number", "a", a=np.ones(2))
+    fails(kingpost.DtypeError, "argument `y` of `axpy` is a number, needed an array of f64 and shape [n]", "y", y=1.0)
+    fails(kingpost.ArgumentError, "argument `a` is an array of shape (2,), needed a number", "a", a=np.ones(2))
 
 
 def test_read_only_inputs_are_taken():
     x, y = np.ones(4), np.zeros(4)
     x.flags.writeable = False
-    purlin.compile(AXPY)(a=1.0, x=x, y=y)
+    kingpost.compile(AXPY)(a=1.0, x=x, y=y)
     assert y.sum() == 4
 
 
 def test_wrong_names_and_numbers():
     fails(
-        purlin.MissingArgument,
+        kingpost.MissingArgument,
         "`axpy` needs argument `a`, a number of type f64; give a=",
         "a",
         a=None,
     )
     fails(
-        purlin.UnknownArgument,
+        kingpost.UnknownArgument,
         "`axpy` takes no argument `alpha`; it takes `n`, `a`, `x`, `y`",
         "alpha",
         alpha=2.0,
     )
     fails(
-        purlin.ShapeError,
+        kingpost.ShapeError,
         "argument `x` of `axpy` has shape (4,), needed (3,) (n = 3 as given)",
         "x",
         n=3,
     )
-    with pytest.raises(purlin.ArgumentError, match="argument `a` of `axpy` was given twice; give it once"):
-        purlin.compile(AXPY)(1.0, a=2.0, x=np.ones(1), y=np.ones(1))
-    with pytest.raises(purlin.UnknownArgument, match=r"takes 3 arguments by position \(`a`, `x`, `y`\), 4 were"):
-        purlin.compile(AXPY)(1.0, np.ones(1), np.ones(1), 7)
-    with pytest.raises(purlin.MissingArgument, match="parameter `m` of `rows` has no value") as caught:
-        purlin.compile(ROWS)(map=np.zeros(2, dtype=np.int32), y=np.zeros(2, dtype=np.float32))
+    with pytest.raises(kingpost.ArgumentError, match="argument `a` of `axpy` was given twice; give it once"):
+        kingpost.compile(AXPY)(1.0, a=2.0, x=np.ones(1), y=np.ones(1))
+    with pytest.raises(kingpost.UnknownArgument, match=r"takes 3 arguments by position \(`a`, `x`, `y`\), 4 were"):
+        kingpost.compile(AXPY)(1.0, np.ones(1), np.ones(1), 7)
+    with pytest.raises(kingpost.MissingArgument, match="parameter `m` of `rows` has no value") as caught:
+        kingpost.compile(ROWS)(map=np.zeros(2, dtype=np.int32), y=np.zeros(2, dtype=np.float32))
     assert caught.value.argument == "m"
 
 
@@ -258,7 +258,7 @@ def test_arrays_of_every_integer_type(device, dtype, wrap):
     if name in ("u32", "u64"):
         x[0] = np.iinfo(dtype).max
     y = np.zeros(4, dtype=dtype)
-    purlin.compile(source, device)(x=wrap(x), y=y)
+    kingpost.compile(source, device)(x=wrap(x), y=y)
     assert y.tolist() == result(x).tolist()
 
 
@@ -268,7 +268,7 @@ def test_arrays_of_halves(device):
     x = np.array([0.1, 70000.0, -1e-9, 1.0 + 2.0**-11], dtype=np.float32)
     y = np.array([1.0, 0.0, 0.0, 0.0], dtype=np.float16)
     expected = (y.astype(np.float32) + x).astype(np.float16)
-    purlin.compile(source, device)(x=x, y=y)
+    kingpost.compile(source, device)(x=x, y=y)
     assert y.tobytes() == expected.tobytes()
 
 
@@ -277,7 +277,7 @@ def test_upper_halves_by_dlpack():
     source = "kernel k\nparam n: i32\narg y: bf16[n] inout\nfor i in 0..n\n  y[i] += 0.1\n"
     y = torch.tensor([1.0, 256.0, -3.0], dtype=torch.bfloat16)
     expected = (y.float() + torch.tensor(0.1)).bfloat16()
-    purlin.compile(source)(y=y)
+    kingpost.compile(source)(y=y)
     assert torch.equal(y, expected)
 
 
@@ -294,7 +294,7 @@ def test_arrays_of_complex_numbers(device, dtype, wrap):
         "  y[i, 2] = sqrt(x[i])\n  y[i, 3] = exp(conj(x[i]))\nd[0] += sum(k in 0..n: conj(x[k])*x[k])\n"
     )
     y, d, a = np.zeros((4, 4), dtype=dtype), np.ones(1, dtype=dtype), 0.5 - 1j
-    purlin.compile(source, device)(a=np.dtype(dtype).type(a), x=wrap(x), y=y, d=d)
+    kingpost.compile(source, device)(a=np.dtype(dtype).type(a), x=wrap(x), y=y, d=d)
     expected = np.stack([x * a, x / a, np.sqrt(x), np.exp(np.conj(x))], axis=1)
     tolerance = 8 * np.finfo(real).eps * np.abs(expected).max()
     assert np.abs(y - expected).max() <= tolerance
@@ -304,49 +304,49 @@ def test_arrays_of_complex_numbers(device, dtype, wrap):
 def test_complex_numbers_are_no_reals():
     source = "kernel k\narg a: f64 in\narg z: c64 in\narg y: c64[1] out\ny[0] = z + f32(a)\n"
     y = np.zeros(1, dtype=np.complex64)
-    compiled = purlin.compile(source)
+    compiled = kingpost.compile(source)
     compiled(a=2, z=1, y=y)
     assert y[0] == 3
     compiled(a=2, z=1.5 - 0.5j, y=y)
     assert y[0] == 3.5 - 0.5j
-    with pytest.raises(purlin.DtypeError, match=r"argument `a` of `k` is complex\(1, 2\), needed a number of type f64"):
+    with pytest.raises(kingpost.DtypeError, match=r"argument `a` of `k` is complex\(1, 2\), needed a number of type f64"):
         compiled(a=1 + 2j, z=1, y=y)
 
 
 def test_words_are_numbers_without_a_sign():
     source = "kernel k\narg a: u64 in\narg b: u32 in\narg y: u64[1] inout\ny[0] = a + b\n"
     y = np.zeros(1, dtype=np.uint64)
-    purlin.compile(source)(a=2**64 - 1, b=2**32 - 1, y=y)
+    kingpost.compile(source)(a=2**64 - 1, b=2**32 - 1, y=y)
     assert y[0] == 2**32 - 2
-    with pytest.raises(purlin.DtypeError, match="argument `b` of `k` is -1, needed a number of type u32"):
-        purlin.compile(source)(a=0, b=-1, y=y)
+    with pytest.raises(kingpost.DtypeError, match="argument `b` of `k` is -1, needed a number of type u32"):
+        kingpost.compile(source)(a=0, b=-1, y=y)
 
 
 def test_arrays_that_overlap_are_refused():
     both = np.ones(6)
-    with pytest.raises(purlin.AliasError, match="got one buffer for `x` and `y` and writes `y`"):
-        purlin.compile(AXPY)(a=1.0, x=both[:4], y=both[2:])
-    purlin.compile(AXPY)(a=1.0, x=both[:3], y=both[3:])
+    with pytest.raises(kingpost.AliasError, match="got one buffer for `x` and `y` and writes `y`"):
+        kingpost.compile(AXPY)(a=1.0, x=both[:4], y=both[2:])
+    kingpost.compile(AXPY)(a=1.0, x=both[:3], y=both[3:])
     assert both.tolist() == [1, 1, 1, 2, 2, 2]
 
 
 def test_what_is_no_array_or_number_names_its_argument():
-    fails(purlin.DtypeError, "argument `a` is a str, needed a number", "a", a="q")
-    fails(purlin.ArgumentError, "argument `a` is an integer beyond 64 bits, needed a smaller one", "a", a=10**40)
+    fails(kingpost.DtypeError, "argument `a` is a str, needed a number", "a", a="q")
+    fails(kingpost.ArgumentError, "argument `a` is an integer beyond 64 bits, needed a smaller one", "a", a=10**40)
 
     for text in ("2", b"2", np.str_("2")):
         kind = type(text).__name__
-        fails(purlin.DtypeError, f"argument `a` is a {kind}, needed a number", "a", a=text)
-    fails(purlin.DtypeError, "argument `a` of `axpy` is complex(1, 0), needed a number of type f64", "a", a=np.complex128(1))
+        fails(kingpost.DtypeError, f"argument `a` is a {kind}, needed a number", "a", a=text)
+    fails(kingpost.DtypeError, "argument `a` of `axpy` is complex(1, 0), needed a number of type f64", "a", a=np.complex128(1))
     value = np.array("2")
     message = f"has elements of type `{value.dtype.str}`, needed one of bf16, bool, c128, c64, f16, f32, f64, i16, i32, i64, i8, u16, u32, u64, u8"
-    fails(purlin.DtypeError, f"argument `a` {message}", "a", a=value)
+    fails(kingpost.DtypeError, f"argument `a` {message}", "a", a=value)
     masked = "needed all of them; give `.filled(value)`, or `.data` to take what is under the mask"
-    fails(purlin.ArgumentError, f"argument `a` is a masked array with 1 masked entries, {masked}", "a", a=np.ma.masked)
+    fails(kingpost.ArgumentError, f"argument `a` is a masked array with 1 masked entries, {masked}", "a", a=np.ma.masked)
     partly = np.ma.array(np.ones(4), mask=[0, 1, 1, 0])
-    fails(purlin.ArgumentError, f"argument `x` is a masked array with 2 masked entries, {masked}", "x", x=partly)
+    fails(kingpost.ArgumentError, f"argument `x` is a masked array with 2 masked entries, {masked}", "x", x=partly)
     whole, y = np.ma.array(np.ones(4)), np.zeros(4)
-    purlin.compile(AXPY)(a=np.array(2.0), x=whole, y=y)
+    kingpost.compile(AXPY)(a=np.array(2.0), x=whole, y=y)
     assert y.tolist() == [2] * 4
 
     class Broken:
@@ -356,33 +356,33 @@ def test_what_is_no_array_or_number_names_its_argument():
     real = {"typestr": "<f8", "shape": (4,), "version": 3}
     wrong = ({}, "nonsense", {**real, "data": 3}, {**real, "data": ("here", False)})
     for interface in (*wrong, {**real, "data": (8, False), "strides": ()}):
-        with pytest.raises(purlin.ArgumentError, match="argument `x` is a Broken that breaks the protocol") as caught:
-            purlin.compile(AXPY)(a=1.0, x=Broken(interface), y=np.ones(4))
+        with pytest.raises(kingpost.ArgumentError, match="argument `x` is a Broken that breaks the protocol") as caught:
+            kingpost.compile(AXPY)(a=1.0, x=Broken(interface), y=np.ones(4))
         assert caught.value.argument == "x"
-    with pytest.raises(purlin.ArgumentError, match="`stream` is a str, needed an integer"):
-        purlin.compile(AXPY)(a=1.0, x=np.ones(2), y=np.ones(2), stream="first")
+    with pytest.raises(kingpost.ArgumentError, match="`stream` is a str, needed an integer"):
+        kingpost.compile(AXPY)(a=1.0, x=np.ones(2), y=np.ones(2), stream="first")
 
 
 def test_maps_are_checked_when_asked():
-    rows = purlin.compile(ROWS)
+    rows = kingpost.compile(ROWS)
     x, y = np.ones((2, 3), dtype=np.float32), np.full(2, 7, dtype=np.float32)
     given = {"x": x, "y": y}
     assert "accesses inside their arrays" in rows.check(map=np.array([0, 1], dtype=np.int32), **given)
     for wrong in (2, -1):
-        with pytest.raises(purlin.ArgumentError, match=f"x\\[{wrong}"):
+        with pytest.raises(kingpost.ArgumentError, match=f"x\\[{wrong}"):
             rows.check(map=np.array([0, wrong], dtype=np.int32), **given)
     assert y.tolist() == [7, 7]  # nothing ran
-    op = purlin.jit("laplace", dim=2, degree=1)
+    op = kingpost.jit("laplace", dim=2, degree=1)
     cells = np.array([[0, 1, 2]], dtype=np.int32)
     mesh = {"coords": np.array([[0.0, 0], [1, 0], [0, 1]]), "cell_vertices": cells, "u": np.ones(3)}
     assert "accesses inside their arrays" in op.check(np.zeros(3), dofs=cells, **mesh)
-    with pytest.raises(purlin.ArgumentError, match="dofs"):
+    with pytest.raises(kingpost.ArgumentError, match="dofs"):
         op.check(np.zeros(3), dofs=cells + 1, **mesh)
 
 
 def test_a_stream_needs_cuda():
-    with pytest.raises(purlin.DeviceError, match="has no streams; leave out the stream"):
-        purlin.compile(AXPY)(a=1.0, x=np.ones(2), y=np.ones(2), stream=7)
+    with pytest.raises(kingpost.DeviceError, match="has no streams; leave out the stream"):
+        kingpost.compile(AXPY)(a=1.0, x=np.ones(2), y=np.ones(2), stream=7)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -397,7 +397,7 @@ def test_calls_of_several_threads_at_once(device):
                 warnings.simplefilter("ignore")
                 for _ in range(25):
                     axpy(a=float(k), x=np.ones(257), y=ys[k])
-                s = purlin.Schedule(AXPY)
+                s = kingpost.Schedule(AXPY)
                 s.split("i", k + 2)
                 assert s.recipe == f"split_iname(i, factor: {k + 2})\n"
         except BaseException as error:
@@ -411,7 +411,7 @@ def test_calls_of_several_threads_at_once(device):
 
 
 def test_other_threads_run_during_a_call():
-    slow = purlin.compile(
+    slow = kingpost.compile(
         "kernel slow\nparam n: i32\narg y: f64[1] inout\n\nfor i in 0..n\n  s: y[0] = sin(y[0]) + 1.0\n"
     )
     ticks, done = 0, threading.Event()
@@ -449,14 +449,14 @@ OWN = """callee own
 
 def test_code_of_others_is_run_where_it_is_trusted():
     kernel = "kernel sums\nparam n: i32\narg x: f64[n] in\narg y: f64[n] inout\n\nfor i in 0..n\n  s: y[i] += x[i]*x[i]\n"
-    s = purlin.Schedule(kernel)
+    s = kingpost.Schedule(kernel)
     s.declare_callee(OWN)
     s.replace_with_intrinsic(["s"], "own")
-    assert "+=" in purlin.source(s, "c")
-    with pytest.raises(purlin.UntrustedError, match="callee `own`.*trust=True"):
-        purlin.compile(s)
+    assert "+=" in kingpost.source(s, "c")
+    with pytest.raises(kingpost.UntrustedError, match="callee `own`.*trust=True"):
+        kingpost.compile(s)
     x, y = np.arange(3.0), np.ones(3)
-    purlin.compile(s, trust=True)(x=x, y=y)
+    kingpost.compile(s, trust=True)(x=x, y=y)
     assert np.array_equal(y, 1 + x * x)
 
 
@@ -474,7 +474,7 @@ for i in 0..n
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_kernel_without_types_takes_those_of_its_arrays(dtype):
-    axpy = purlin.generic(GENERIC)
+    axpy = kingpost.generic(GENERIC)
     x, y = np.arange(5, dtype=dtype), np.ones(5, dtype)
     axpy(a=2.0, x=x, y=y)
     assert y.tolist() == [1.0, 3.0, 5.0, 7.0, 9.0]
@@ -488,7 +488,7 @@ def test_a_kernel_without_types_takes_those_of_its_arrays(dtype):
 
 @pytest.mark.parametrize("dtype, real", [("complex64", "f32"), ("complex128", "f64")])
 def test_numbers_beside_complex_arrays_have_the_type_of_their_parts(dtype, real):
-    axpy = purlin.generic(GENERIC)
+    axpy = kingpost.generic(GENERIC)
     x, y = np.arange(3).astype(dtype)*1j, np.ones(3, dtype)
     axpy(a=0.5, x=x, y=y)
     assert y.tolist() == [1, 1 + 0.5j, 1 + 1j]
@@ -499,23 +499,23 @@ def test_numbers_beside_complex_arrays_have_the_type_of_their_parts(dtype, real)
 
 
 def test_a_kernel_without_types_says_which_argument_has_none():
-    axpy = purlin.generic(GENERIC)
-    with pytest.raises(purlin.TextError, match="argument `y` has no type"):
+    axpy = kingpost.generic(GENERIC)
+    with pytest.raises(kingpost.TextError, match="argument `y` has no type"):
         axpy(a=2.0, x=np.ones(3))
-    with pytest.raises(purlin.TextError, match="expected `:` and a type"):
-        purlin.Kernel.parse(GENERIC)
-    with pytest.raises(purlin.DtypeError, match="`float` is no type"):
-        purlin.Kernel.parse(GENERIC, {"a": "float"})
+    with pytest.raises(kingpost.TextError, match="expected `:` and a type"):
+        kingpost.Kernel.parse(GENERIC)
+    with pytest.raises(kingpost.DtypeError, match="`float` is no type"):
+        kingpost.Kernel.parse(GENERIC, {"a": "float"})
 
 
 def test_a_text_may_have_several_kernels():
-    kernels = purlin.Kernel.parse_all(AXPY + ROWS)
+    kernels = kingpost.Kernel.parse_all(AXPY + ROWS)
     assert [kernel.name for kernel in kernels] == ["axpy", "rows"]
-    assert kernels[0] == purlin.Kernel.parse(AXPY)
+    assert kernels[0] == kingpost.Kernel.parse(AXPY)
 
 
 def test_blocks_and_bounds_in_arrays():
-    rows = purlin.compile("""kernel rows
+    rows = kingpost.compile("""kernel rows
 param n: i32
 param nnz: i32
 arg `in`: i32[n + 1] in
@@ -538,7 +538,7 @@ for i in 0..n
 
 
 def test_the_example_of_generic():
-    assert doctest.testmod(sys.modules["purlin.generic"]).failed == 0
+    assert doctest.testmod(sys.modules["kingpost.generic"]).failed == 0
 
 
 COMPUTED = """
@@ -560,7 +560,7 @@ for i in 0..d
 
 @pytest.mark.parametrize("device", ["c", "opencl"])
 def test_parameters_that_are_computed_and_extents_that_arrays_say(device):
-    code = purlin.compile(COMPUTED, device)
+    code = kingpost.compile(COMPUTED, device)
     x, y = np.arange(12.0), np.arange(10.0).reshape(5, 2)
     z = np.empty((7, 5))
     code(x=x, y=y, z=z, n=3, m=4)
@@ -570,19 +570,19 @@ def test_parameters_that_are_computed_and_extents_that_arrays_say(device):
     code(x=x, y=y, z=z, n=3)
     assert np.array_equal(z, y[:, 1] + x[:7, None])
     code(x=x[:0], y=y[:0], z=np.empty((3, 0)), n=3)
-    with pytest.raises(purlin.ArgumentError, match="`d` is given as 8, and it is computed as `n [+] m` = 7"):
+    with pytest.raises(kingpost.ArgumentError, match="`d` is given as 8, and it is computed as `n [+] m` = 7"):
         code(x=x, y=y, z=z, n=3, m=4, d=8)
-    with pytest.raises(purlin.ShapeError, match=r"`x` of `computed` has shape \(12,\), needed \(15,\)"):
+    with pytest.raises(kingpost.ShapeError, match=r"`x` of `computed` has shape \(12,\), needed \(15,\)"):
         code(x=x, y=y, z=np.empty((8, 5)), n=3)
-    with pytest.raises(purlin.ShapeError, match=r"`z` of `computed` has shape \(7, 5\), needed \(7, 4\)"):
+    with pytest.raises(kingpost.ShapeError, match=r"`z` of `computed` has shape \(7, 5\), needed \(7, 4\)"):
         code(x=x, y=y[:4], z=z, n=3)
-    with pytest.raises(purlin.MissingArgument, match="parameter `n` of `computed` has no value"):
+    with pytest.raises(kingpost.MissingArgument, match="parameter `n` of `computed` has no value"):
         code(x=x, y=y, z=z)
     assert [a.name for a in code.arguments] == ["n", "m", "d", "x", "y", "z", "n_m", "y_extent_0"]
 
 
 def test_strides_that_arrays_say():
-    code = purlin.compile(
+    code = kingpost.compile(
         """
         kernel doubled
 
@@ -603,11 +603,11 @@ def test_strides_that_arrays_say():
     assert np.array_equal(whole, [[1, 1, 2, 2, 2, 1, 1, 1, 1, 1]] * 4)
     code(x=whole)
     assert whole.sum() == 4*(3*4 + 7*2)
-    with pytest.raises(purlin.LayoutError, match="strides"):
+    with pytest.raises(kingpost.LayoutError, match="strides"):
         code(x=np.ones((3, 10)).T)
-    with pytest.raises(purlin.ArgumentError, match="relies on"):
+    with pytest.raises(kingpost.ArgumentError, match="relies on"):
         code(x=whole[::-1, :3])
-    with pytest.raises(purlin.LayoutError, match="strides"):
+    with pytest.raises(kingpost.LayoutError, match="strides"):
         code(x=whole[:, :3], s=9)
 
 
@@ -630,11 +630,11 @@ for i in 0..n {g.0}
 
 @pytest.mark.parametrize("device", ["c", "opencl"])
 def test_private_arrays_have_the_extent_that_is_assumed(device):
-    code = purlin.compile(PRIVATE, device)
+    code = kingpost.compile(PRIVATE, device)
     for shape in [(3, 16), (2, 1), (3, 0), (0, 5)]:
         x = np.random.default_rng(7).random(shape)
         expected = x[:, ::-1].copy()
         code(x=x)
         assert np.array_equal(x, expected)
-    with pytest.raises(purlin.ArgumentError, match="relies on .*16.* miss by 1"):
+    with pytest.raises(kingpost.ArgumentError, match="relies on .*16.* miss by 1"):
         code(x=np.zeros((2, 17)))

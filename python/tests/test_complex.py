@@ -8,19 +8,19 @@ from typing import Any
 
 import engine
 import numpy as np
-import purlin
+import kingpost
 import pytest
 import scipy.sparse
 import ufl
 from basix.ufl import element
 from conftest import LONG
 from oracle import OracleRefusal, compare
-from purlin.export import FormError, UnsupportedForm, export_form
+from kingpost.export import FormError, UnsupportedForm, export_form
 from random_forms import random_form
 from test_operator import square, stiffness
 from write_samples import domain_of
 
-DEVICES = [name for name in ("c", "opencl") if any(d.split(":")[0] == name for d in purlin.devices())]
+DEVICES = [name for name in ("c", "opencl") if any(d.split(":")[0] == name for d in kingpost.devices())]
 # Sums of up to a few hundred terms in f64, in another order.
 EQUAL = 1e-12
 
@@ -169,8 +169,8 @@ def test_a_mapping_is_right_or_refused(name: str, device: str) -> None:
     right, refused = [], []
     for mapping in tried[:: 1 if LONG or device == "c" else 3]:
         try:
-            op = purlin.Operator(parts, device, json.dumps(mapping))
-        except (purlin.MappingError, purlin.Refusal, purlin.CodegenError) as error:
+            op = kingpost.Operator(parts, device, json.dumps(mapping))
+        except (kingpost.MappingError, kingpost.Refusal, kingpost.CodegenError) as error:
             refused.append((mapping, str(error)))
             continue
         found = engine.results_of(document, mesh, op)
@@ -200,20 +200,20 @@ def test_helmholtz_by_hand(device: str, scalar: str) -> None:
     limit = 20 * float(np.finfo(scalar).eps)
 
     options = {"scalar": scalar, "names": {k: "k"}}
-    csr = purlin.jit(form, device, matrix="sparse", **options).assemble(**given)
+    csr = kingpost.jit(form, device, matrix="sparse", **options).assemble(**given)
     assert csr.data.dtype == scalar
     found = scipy.sparse.csr_matrix((csr.data, csr.indices, csr.indptr)).toarray()
     assert abs(found - matrix).max() <= limit * abs(matrix).max()
 
     diagonal = np.zeros(len(x), scalar)
-    op = purlin.jit(form, device, matrix="diagonal", **options)
+    op = kingpost.jit(form, device, matrix="diagonal", **options)
     op(diagonal, **{name: value for name, value in given.items() if name in {a.name for a in op.arguments}})
     assert abs(diagonal - matrix.diagonal()).max() <= limit * abs(matrix).max()
 
     rng = np.random.default_rng(7)
     values = (rng.standard_normal(len(x)) + 1j * rng.standard_normal(len(x))).astype(scalar)
     y = np.full(len(x), 1 + 2j, scalar)
-    action = purlin.jit(ufl.action(form, f), device, names={k: "k", f: "f"}, scalar=scalar)
+    action = kingpost.jit(ufl.action(form, f), device, names={k: "k", f: "f"}, scalar=scalar)
     action(y, f=values, **given)
     assert abs(y - (1 + 2j) - matrix @ values).max() <= limit * abs(matrix).sum(1).max()
 
@@ -222,7 +222,7 @@ def test_what_is_real_stays_real() -> None:
     """Positions, geometry, tables and the factors of a real form take no complex arithmetic."""
     space = space_of("triangle", element("P", "triangle", 2))
     u, v = ufl.TrialFunction(space), ufl.TestFunction(space)
-    op = purlin.jit(ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx, scalar="c128", mapping={"strategy": "sequential"})
+    op = kingpost.jit(ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx, scalar="c128", mapping={"strategy": "sequential"})
     text = str(op.kernel)
     complex_lines = [line for line in text.splitlines() if "c128" in line]
     assert complex_lines == [
@@ -235,7 +235,7 @@ def test_what_is_real_stays_real() -> None:
 def test_a_constant_with_components_is_complex() -> None:
     space = space_of("triangle", element("P", "triangle", 1))
     v, k = ufl.TestFunction(space), ufl.Constant(space.ufl_domain(), shape=(2,))
-    op = purlin.jit(ufl.inner(k[0] + 1j * k[1], v) * ufl.dx, scalar="c128", names={k: "k"})
+    op = kingpost.jit(ufl.inner(k[0] + 1j * k[1], v) * ufl.dx, scalar="c128", names={k: "k"})
     x, cells = square(2)
     y = np.zeros(len(x), complex)
     op(y, k=np.array([1 + 1j, 2.0]), x=x, x_dofs=cells, p1_dofs=cells)
@@ -285,13 +285,13 @@ def test_the_engine_refuses_what_complex_numbers_do_not_have() -> None:
     for node, scalar, message in cases:
         changed = json.dumps({**document, "scalar": scalar}).replace('["math", "sin"', node)
         if message is None:
-            purlin.jit(changed)
+            kingpost.jit(changed)
             continue
-        with pytest.raises(purlin.FormError, match=message):
-            purlin.jit(changed)
+        with pytest.raises(kingpost.FormError, match=message):
+            kingpost.jit(changed)
     literal = '["math", "complex", 0, 0], ["math", "sin"'
-    with pytest.raises(purlin.FormError, match="found a complex number in a form of `f64`, needed real operations"):
-        purlin.jit(json.dumps({**document, "scalar": "f64"}).replace('["math", "sin"', literal, 1))
+    with pytest.raises(kingpost.FormError, match="found a complex number in a form of `f64`, needed real operations"):
+        kingpost.jit(json.dumps({**document, "scalar": "f64"}).replace('["math", "sin"', literal, 1))
 
 
 def test_wrong_numbers_are_refused() -> None:
@@ -299,11 +299,11 @@ def test_wrong_numbers_are_refused() -> None:
     w, v, k = ufl.Coefficient(space), ufl.TestFunction(space), ufl.Constant(space.ufl_domain())
     x, cells = square(2)
     given = {"x": x, "x_dofs": cells, "p1_dofs": cells}
-    real = purlin.jit(k * ufl.inner(w, v) * ufl.dx, names={k: "k", w: "w"})
-    with pytest.raises(purlin.errors.DtypeError, match="`k`"):
+    real = kingpost.jit(k * ufl.inner(w, v) * ufl.dx, names={k: "k", w: "w"})
+    with pytest.raises(kingpost.errors.DtypeError, match="`k`"):
         real(np.zeros(9), w=np.ones(9), k=1j, **given)
-    of_complex = purlin.jit(k * ufl.inner(w, v) * ufl.dx, names={k: "k", w: "w"}, scalar="c128")
-    with pytest.raises(purlin.errors.DtypeError, match="`w`"):
+    of_complex = kingpost.jit(k * ufl.inner(w, v) * ufl.dx, names={k: "k", w: "w"}, scalar="c128")
+    with pytest.raises(kingpost.errors.DtypeError, match="`w`"):
         of_complex(np.zeros(9, complex), w=np.ones(9), k=1j, **given)
     y = np.zeros(9, complex)
     of_complex(y, w=np.ones(9, complex), k=2.0, **given)  # a real number is a complex one

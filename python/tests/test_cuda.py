@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
-import purlin
+import kingpost
 from test_compile import AXPY
 
 PAIRS = """\
@@ -18,7 +18,7 @@ for i in 0..32
 """
 
 pytestmark = pytest.mark.skipif(
-    not any(name.startswith("cuda") for name in purlin.devices()), reason="skipped: no CUDA device"
+    not any(name.startswith("cuda") for name in kingpost.devices()), reason="skipped: no CUDA device"
 )
 
 
@@ -76,18 +76,18 @@ def card():
 
 @pytest.fixture(scope="module")
 def axpy():
-    s = purlin.Schedule(AXPY)
+    s = kingpost.Schedule(AXPY)
     i_o, i_i = s.split("i", 64)
     s.tag(i_o, "g.0")
     s.tag(i_i, "l.0")
-    return purlin.compile(s, "cuda")
+    return kingpost.compile(s, "cuda")
 
 
 def test_results_are_written_where_they_lie(card, axpy, recwarn):
     x, y = card.array(np.arange(1000.0)), card.array(np.ones(1000))
     axpy(a=2.0, x=x, y=y)
     assert np.array_equal(y.host(), 1 + 2 * np.arange(1000.0))
-    assert not [w for w in recwarn if w.category is purlin.CopyWarning]
+    assert not [w for w in recwarn if w.category is kingpost.CopyWarning]
 
 
 def test_a_stream_of_launches_runs_in_order(card, axpy):
@@ -101,21 +101,21 @@ def test_a_stream_of_launches_runs_in_order(card, axpy):
 
 def test_host_arrays_are_copied_with_a_warning(card, axpy):
     x, y = np.ones(100), card.array(np.zeros(100))
-    with pytest.warns(purlin.CopyWarning, match="argument `x` is copied to `cuda:0`"):
+    with pytest.warns(kingpost.CopyWarning, match="argument `x` is copied to `cuda:0`"):
         axpy(a=3.0, x=x, y=y)
     assert np.array_equal(y.host(), np.full(100, 3.0))
-    with pytest.warns(purlin.CopyWarning, match="argument `y`"):
+    with pytest.warns(kingpost.CopyWarning, match="argument `y`"):
         axpy(a=3.0, x=x, y=x.copy())
 
 
 def test_what_cannot_be_reached_is_refused(card, axpy):
     x, y = card.array(np.ones(8)), card.array(np.zeros(8))
-    with pytest.raises(purlin.DeviceMismatchError, match="argument `x` of `axpy` lies in the memory of a CUDA card"):
-        purlin.compile(AXPY, "c")(a=1.0, x=x, y=np.zeros(8))
-    with pytest.raises(purlin.LayoutError, match="needed a multiple of 8") as caught:
+    with pytest.raises(kingpost.DeviceMismatchError, match="argument `x` of `axpy` lies in the memory of a CUDA card"):
+        kingpost.compile(AXPY, "c")(a=1.0, x=x, y=np.zeros(8))
+    with pytest.raises(kingpost.LayoutError, match="needed a multiple of 8") as caught:
         axpy(a=1.0, x=card.array(np.ones(8), offset=4), y=y)
     assert caught.value.argument == "x"
-    with pytest.raises(purlin.AliasError, match="one buffer for `x` and `y`"):
+    with pytest.raises(kingpost.AliasError, match="one buffer for `x` and `y`"):
         axpy(a=1.0, x=y, y=y)
 
 
@@ -123,12 +123,12 @@ def test_a_slice_starts_where_the_code_may_load(card, axpy):
     x, y = card.array(np.arange(100.0), offset=8), card.array(np.ones(100), offset=8)
     axpy(a=2.0, x=x, y=y)
     assert np.array_equal(y.host(), 1 + 2 * np.arange(100.0))
-    s = purlin.Schedule(PAIRS)
+    s = kingpost.Schedule(PAIRS)
     s.tag("i", "l.0")
     s.vectorise("j")
-    pairs = purlin.compile(s, "cuda")
+    pairs = kingpost.compile(s, "cuda")
     x, y = card.array(np.ones((32, 4))), card.array(np.zeros((32, 4)))
-    with pytest.raises(purlin.LayoutError, match="needed a multiple of 16") as caught:
+    with pytest.raises(kingpost.LayoutError, match="needed a multiple of 16") as caught:
         pairs(x=card.array(np.ones((32, 4)), offset=8), y=y)
     assert caught.value.argument == "x"
     pairs(x=x, y=y)
@@ -138,7 +138,7 @@ def test_a_slice_starts_where_the_code_may_load(card, axpy):
 def test_a_form_runs_on_the_card(card):
     from test_operator import arrays
 
-    op = purlin.jit("laplace", "cuda", dim=2, degree=1)
+    op = kingpost.jit("laplace", "cuda", dim=2, degree=1)
     given, expected = arrays(op)
     y = card.array(np.zeros_like(expected))
     op(y, **{name: card.array(value) for name, value in given.items()})

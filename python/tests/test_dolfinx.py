@@ -23,9 +23,9 @@ except ModuleNotFoundError as missing:
 import ufl
 from dolfinx import fem
 
-import purlin
-import purlin.dolfinx
-from purlin.export import dumps, export_form, states
+import kingpost
+import kingpost.dolfinx
+from kingpost.export import dumps, export_form, states
 
 # sums of some hundred products in f64, of which the largest are some ten times the result
 TOLERANCE = 1e-12
@@ -65,19 +65,19 @@ def poisson(n=3, degree=2):
 
 @pytest.mark.parametrize("device", ["c", "opencl"])
 def test_on_devices(device):
-    if not any(name.split(":")[0] == device for name in purlin.devices()):
+    if not any(name.split(":")[0] == device for name in kingpost.devices()):
         pytest.skip(f"skipped: no device for `{device}`")
     space, form = poisson()
     linear = ufl.action(form, d.filled(space))
     y = fem.Function(space)
-    purlin.dolfinx.action(linear, device).assemble(y)
+    kingpost.dolfinx.action(linear, device).assemble(y)
     assert d.compared(y.x, d.oracle(linear), space) < TOLERANCE
 
 
 def test_a_tuned_action_is_the_same():
     space, form = poisson()
     form = ufl.action(form, d.filled(space))
-    y, action = fem.Function(space), purlin.dolfinx.action(form)
+    y, action = fem.Function(space), kingpost.dolfinx.action(form)
     trials = action.tune(y)
     assert not y.x.array.any() and any(trial.seconds is not None for trial in trials)
     action.assemble(y)
@@ -86,7 +86,7 @@ def test_a_tuned_action_is_the_same():
 
 def test_a_tuned_operator_is_the_same():
     space, form = poisson()
-    operator, x, y = purlin.dolfinx.operator(form), d.filled(space), fem.Function(space)
+    operator, x, y = kingpost.dolfinx.operator(form), d.filled(space), fem.Function(space)
     assert any(trial.seconds is not None for trial in operator.tune())
     operator.mult(x, y)
     assert d.compared(y.x, d.oracle(ufl.action(form, x)), space) < TOLERANCE
@@ -96,7 +96,7 @@ def test_scipy_solves_with_an_operator():
     linalg = pytest.importorskip("scipy.sparse.linalg", reason="skipped: SciPy is missing")
     space, form = poisson()
     bcs = [d.clamped(space)]
-    operator = purlin.dolfinx.operator(form, bcs).scipy()
+    operator = kingpost.dolfinx.operator(form, bcs).scipy()
     b = d.filled(space).x.array
     x, failed = linalg.cg(operator, b, rtol=1e-13, atol=0)
     matrix = fem.assemble_matrix(d.compiled(form), bcs=bcs).to_dense()
@@ -124,7 +124,7 @@ def test_a_sparse_matrix_is_that_of_dolfinx(cell, family, degree):
     }
     if family == "N1curl":
         given[f"{own['name']}_states"] = states(own, cell, mesh.topology.get_cell_permutation_info())
-    op = purlin.jit(dumps(document), matrix="sparse", position_width=3)
+    op = kingpost.jit(dumps(document), matrix="sparse", position_width=3)
     csr = op.assemble(**given)
     expected = fem.assemble_matrix(d.compiled(form)).to_scipy()
     found = sparse.csr_matrix((csr.data, csr.indices, csr.indptr), expected.shape)
@@ -133,21 +133,21 @@ def test_a_sparse_matrix_is_that_of_dolfinx(cell, family, degree):
 
 def test_a_matrix_of_a_linear_form_is_refused():
     space, form = poisson()
-    with pytest.raises(purlin.FormError) as error:
-        purlin.dolfinx.operator(ufl.action(form, d.filled(space)))
+    with pytest.raises(kingpost.FormError) as error:
+        kingpost.dolfinx.operator(ufl.action(form, d.filled(space)))
     assert str(error.value) == (
         "the form has 1 arguments, needed a test and a trial function; "
-        "use `purlin.dolfinx.action` for a linear form"
+        "use `kingpost.dolfinx.action` for a linear form"
     )
 
 
 def test_an_assembled_linear_form_is_refused():
     space, form = poisson()
-    with pytest.raises(purlin.FormError) as error:
-        purlin.dolfinx.matrix(ufl.action(form, d.filled(space)))
+    with pytest.raises(kingpost.FormError) as error:
+        kingpost.dolfinx.matrix(ufl.action(form, d.filled(space)))
     assert str(error.value) == (
         "the form has 1 arguments, needed a test and a trial function; "
-        "use `purlin.dolfinx.action` for a linear form"
+        "use `kingpost.dolfinx.action` for a linear form"
     )
 
 
@@ -157,11 +157,11 @@ def test_forms_that_are_zero_have_results_that_are_zero():
     space, other = (fem.functionspace(mesh, ("P", degree)) for degree in (1, 2))
     u, k, x, y = d.filled(space), d.filled(other), d.filled(other), d.filled(space)
     zero = ufl.derivative(u * ufl.TestFunction(space) * ufl.dx, k, ufl.TrialFunction(other))
-    matrix = purlin.dolfinx.matrix(zero).scipy()
+    matrix = kingpost.dolfinx.matrix(zero).scipy()
     assert matrix.shape == (len(y.x.array), len(x.x.array)) and not abs(matrix).max()
-    purlin.dolfinx.operator(zero).mult(x, y)
+    kingpost.dolfinx.operator(zero).mult(x, y)
     assert not y.x.array.any()
-    purlin.dolfinx.action(ufl.derivative(u * u * ufl.dx, k, ufl.TestFunction(other))).assemble(x)
+    kingpost.dolfinx.action(ufl.derivative(u * u * ufl.dx, k, ufl.TestFunction(other))).assemble(x)
     assert not x.x.array.any()
 
 
@@ -171,10 +171,10 @@ def test_blocks_are_taken_one_by_one():
     spaces = [fem.functionspace(mesh, ("P", degree)) for degree in (1, 2)]
     (u, p), (v, q) = (functions(ufl.MixedFunctionSpace(*spaces)) for functions in (ufl.TrialFunctions, ufl.TestFunctions))
     blocks = ufl.extract_blocks(u * v * ufl.dx + 2 * p * v * ufl.dx + p * q * ufl.dx)
-    for compiles in (purlin.dolfinx.matrix, purlin.dolfinx.operator):
-        with pytest.raises(purlin.FormError, match="found a tuple of forms, needed one bilinear form"):
+    for compiles in (kingpost.dolfinx.matrix, kingpost.dolfinx.operator):
+        with pytest.raises(kingpost.FormError, match="found a tuple of forms, needed one bilinear form"):
             compiles(blocks)
-    found = purlin.dolfinx.matrix(blocks[0][1]).scipy()
+    found = kingpost.dolfinx.matrix(blocks[0][1]).scipy()
     expected = fem.assemble_matrix(d.compiled(blocks[0][1])).to_scipy()
     assert abs(found - expected).max() < TOLERANCE * abs(expected).max()
 
@@ -185,8 +185,8 @@ def test_functions_of_a_submesh_are_refused():
     space, _ = poisson()
     part = create_submesh(space.mesh, space.mesh.topology.dim, np.arange(3, dtype=np.int32))[0]
     u = fem.Function(fem.functionspace(part, ("P", 1)))
-    with pytest.raises(purlin.FormError, match="of another mesh than that of its integral; interpolate it"):
-        purlin.dolfinx.action(u * ufl.TestFunction(space) * ufl.dx(space.mesh))
+    with pytest.raises(kingpost.FormError, match="of another mesh than that of its integral; interpolate it"):
+        kingpost.dolfinx.action(u * ufl.TestFunction(space) * ufl.dx(space.mesh))
 
 
 def test_assembled_matrices_follow_their_functions():
@@ -195,7 +195,7 @@ def test_assembled_matrices_follow_their_functions():
     k = d.filled(space, 4)
     u, v = ufl.TrialFunction(space), ufl.TestFunction(space)
     form, bc = k * ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx, d.clamped(space)
-    matrix = purlin.dolfinx.matrix(form, [bc], diagonal=3.0)
+    matrix = kingpost.dolfinx.matrix(form, [bc], diagonal=3.0)
     for _ in range(2):
         expected = fem.assemble_matrix(d.compiled(form), bcs=[bc], diag=3.0).to_scipy()
         assert abs(matrix.scipy() - expected).max() < TOLERANCE * abs(expected).max()
@@ -207,8 +207,8 @@ def test_a_part_of_a_mixed_space_is_refused():
     parts = [d.element("P", "triangle", 2, shape=(2,)), d.element("P", "triangle", 1)]
     w = d.filled(fem.functionspace(mesh, d.mixed_element(parts)))
     v = ufl.TestFunction(fem.functionspace(mesh, ("P", 1)))
-    with pytest.raises(purlin.FormError) as error:
-        purlin.dolfinx.action(ufl.div(w.sub(0)) * v * ufl.dx)
+    with pytest.raises(kingpost.FormError) as error:
+        kingpost.dolfinx.action(ufl.div(w.sub(0)) * v * ufl.dx)
     assert str(error.value) == (
         "the space of `w0` has 12 degrees of freedom a cell in blocks of 1, needed 6 in blocks of 2: "
         "it is a part of another space; `collapse()` it"

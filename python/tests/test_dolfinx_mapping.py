@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import purlin
-import purlin.dolfinx
+import kingpost
+import kingpost.dolfinx
 from test_operator import square, stiffness
 
 ufl = pytest.importorskip("ufl")
@@ -48,7 +48,7 @@ def test_the_action_runs_over_owned_cells(ghosts):
     u = Function(space, np.random.default_rng(7).standard_normal(len(x)))
     kappa = Constant(space.mesh, 2.5)
     form = kappa * ufl.inner(ufl.grad(u), ufl.grad(ufl.TestFunction(space))) * ufl.dx
-    action = purlin.dolfinx.action(form)
+    action = kingpost.dolfinx.action(form)
     y = Function(space, np.zeros(len(x)))
     action(y)
     expected = 2.5 * stiffness(x, cells[: len(cells) - ghosts]) @ u.x.array
@@ -66,7 +66,7 @@ def p1(ghosts=0):
 def test_arrays_are_those_of_the_mesh():
     space, ones = p1()
     u, y = Function(space, ones), np.zeros(len(ones))
-    given = purlin.dolfinx.action(u * ufl.TestFunction(space) * ufl.dx).arguments(y)
+    given = kingpost.dolfinx.action(u * ufl.TestFunction(space) * ufl.dx).arguments(y)
     mesh = space.mesh
     kept = {
         "w0": ones,
@@ -86,11 +86,11 @@ def test_spaces_that_number_differently_have_maps_of_their_own():
     a, b = Function(space, rng.standard_normal(len(ones))), Function(turned, rng.standard_normal(len(ones)))
     again = Function(Space(space.mesh, space.dofmap.list.copy()), ones)
     form = again * (a + b) * ufl.TestFunction(space) * ufl.dx
-    action, y, expected = purlin.dolfinx.action(form), np.zeros(len(ones)), np.zeros(len(ones))
+    action, y, expected = kingpost.dolfinx.action(form), np.zeros(len(ones)), np.zeros(len(ones))
     action(y)
     assert {"p1_dofs", "p1_2_dofs"} == {n.name for n in action.operator.arguments if n.name.startswith("p1")}
     together = Function(space, a.x.array + b.x.array[::-1])
-    purlin.dolfinx.action(together * ufl.TestFunction(space) * ufl.dx)(expected)
+    kingpost.dolfinx.action(together * ufl.TestFunction(space) * ufl.dx)(expected)
     assert np.allclose(y, expected, rtol=0, atol=1e-15)  # sums of some ten products of at most 0.01
 
 
@@ -103,15 +103,15 @@ def test_what_does_not_change_is_placed_once():
         return placed[-1]
 
     u, y = Function(space, ones), np.zeros(len(ones))
-    action = purlin.dolfinx.action(u * ufl.TestFunction(space) * ufl.dx, place=place)
+    action = kingpost.dolfinx.action(u * ufl.TestFunction(space) * ufl.dx, place=place)
     action(y)
     action(y, values={u: 2 * ones})
     assert len(placed) == 3 and abs(y.sum() - 3) < 1e-13, "maps of two spaces and positions; the area is 1"
 
 
 def refused(message, form, *outputs, **options):
-    with pytest.raises(purlin.FormError) as error:
-        purlin.dolfinx.action(form)(*outputs, **options)
+    with pytest.raises(kingpost.FormError) as error:
+        kingpost.dolfinx.action(form)(*outputs, **options)
     assert str(error.value) == message
 
 
@@ -121,7 +121,7 @@ def test_refusals_say_what_is_needed():
     bilinear = ufl.TrialFunction(space) * v * ufl.dx
     refused(
         "the form is bilinear, needed a functional or a linear form; "
-        "use `purlin.dolfinx.matrix`, `purlin.dolfinx.operator`, or `ufl.action(a, u)` with a function `u`",
+        "use `kingpost.dolfinx.matrix`, `kingpost.dolfinx.operator`, or `ufl.action(a, u)` with a function `u`",
         bilinear,
     )
     refused("the form is empty: it has no integrals", ufl.Form([]))
@@ -159,31 +159,31 @@ def test_refusals_say_what_is_needed():
         "it is a part of another space; `collapse()` it",
         part * v * ufl.dx,
     )
-    with pytest.raises(purlin.FormError, match="the form is linear, needed a functional; use `assemble`"):
-        purlin.dolfinx.action(u * v * ufl.dx).value()
+    with pytest.raises(kingpost.FormError, match="the form is linear, needed a functional; use `assemble`"):
+        kingpost.dolfinx.action(u * v * ufl.dx).value()
 
 
 def test_what_is_no_vector_of_dolfinx_is_refused():
     x, cells = square(2)
     space = Space(Mesh(x, cells, 0), cells)
     v = ufl.TestFunction(space)
-    action = purlin.dolfinx.action(v * ufl.dx)
-    with pytest.raises(purlin.FormError, match="`assemble`: found a ndarray, needed a function or a vector of DOLFINx"):
+    action = kingpost.dolfinx.action(v * ufl.dx)
+    with pytest.raises(kingpost.FormError, match="`assemble`: found a ndarray, needed a function or a vector of DOLFINx"):
         action.assemble(np.zeros(9))
-    with pytest.raises(purlin.FormError, match="2 results, needed 1: one a form"):
+    with pytest.raises(kingpost.FormError, match="2 results, needed 1: one a form"):
         action(np.zeros(9), np.zeros(9))
     blocks = ((ufl.TrialFunction(space) * v * ufl.dx, None),)
-    with pytest.raises(purlin.FormError, match="found a tuple of forms, needed one bilinear form"):
-        purlin.dolfinx.matrix(blocks)
-    with pytest.raises(purlin.FormError, match="found an equation"):
-        purlin.dolfinx.action(v * ufl.dx == 0)
-    with pytest.raises(purlin.UnknownArgument, match="`jit` has no option `bc`"):
-        purlin.dolfinx.action(v * ufl.dx, bc=[])
+    with pytest.raises(kingpost.FormError, match="found a tuple of forms, needed one bilinear form"):
+        kingpost.dolfinx.matrix(blocks)
+    with pytest.raises(kingpost.FormError, match="found an equation"):
+        kingpost.dolfinx.action(v * ufl.dx == 0)
+    with pytest.raises(kingpost.UnknownArgument, match="`jit` has no option `bc`"):
+        kingpost.dolfinx.action(v * ufl.dx, bc=[])
 
 
 def test_functions_of_a_submesh_are_refused():
     x, cells = square(2)
     space, part = Space(Mesh(x, cells, 0), cells), Space(Mesh(x, cells[:3], 0), cells[:3])
     u = Function(part, np.ones(9))
-    with pytest.raises(purlin.FormError, match="of another mesh than that of its integral"):
-        purlin.dolfinx.action(u * ufl.TestFunction(space) * ufl.dx(space.mesh))
+    with pytest.raises(kingpost.FormError, match="of another mesh than that of its integral"):
+        kingpost.dolfinx.action(u * ufl.TestFunction(space) * ufl.dx(space.mesh))

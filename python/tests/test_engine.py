@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import engine
 import numpy as np
-import purlin
+import kingpost
 import pytest
 import ufl
 from basix.ufl import element
-from purlin.export import export_form
+from kingpost.export import export_form
 from random_forms import random_form
 from write_samples import domain_of
 
-DEVICES = [name for name in ("c", "opencl") if any(d.split(":")[0] == name for d in purlin.devices())]
+DEVICES = [name for name in ("c", "opencl") if any(d.split(":")[0] == name for d in kingpost.devices())]
 # Sums of up to a few hundred terms in f64, in another order.
 EQUAL = 1e-12
 
@@ -50,7 +50,7 @@ def test_a_difference_is_found() -> None:
     u, v = ufl.Coefficient(space), ufl.TestFunction(space)
     document = export_form(u * v * ufl.dx)
     mesh, expected = engine.problem(document, u * v * ufl.dx, 1)
-    op = purlin.jit(1.001 * u * v * ufl.dx)
+    op = kingpost.jit(1.001 * u * v * ufl.dx)
     found = engine.difference(document, mesh, expected, engine.results_of(document, mesh, op))
     # every entry is larger by a thousandth
     assert np.isclose(found, 1e-3, rtol=1e-9)

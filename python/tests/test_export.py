@@ -14,7 +14,7 @@ import ufl
 from basix.ufl import element, mixed_element, quadrature_element, real_element
 from conftest import LONG
 from oracle import OracleRefusal, compare
-from purlin.export import FormError, UnsupportedForm, dumps, export_form, states
+from kingpost.export import FormError, UnsupportedForm, dumps, export_form, states
 from random_forms import random_form
 from tabulated import assemble
 from write_samples import GOLDEN, SAMPLES, domain_of, space_elements, write
@@ -39,7 +39,7 @@ def assembled(form: Any, seed: int = 3, **options: Any) -> list[np.ndarray]:
 
 
 def test_demos_equal_ffcx() -> None:
-    """Every demo form that is exported and that FFCx compiles; without `PURLIN_TEST_ALL` some."""
+    """Every demo form that is exported and that FFCx compiles; without `KINGPOST_TEST_ALL` some."""
     pytest.importorskip("ffcx")
     import demos
 
@@ -347,7 +347,7 @@ def test_document_is_plain_json() -> None:
     assert json.loads(dumps(document)) == document
     assert document["scalar"] == "f32"
     assert set(document) == {
-        "purlin_form", "name", "cell", "gdim", "rank", "scalar", "spaces", "functions",
+        "kingpost_form", "name", "cell", "gdim", "rank", "scalar", "spaces", "functions",
         "constants", "outputs", "integrals",
     }  # fmt: skip
 
@@ -374,7 +374,7 @@ def _close(a: Any, b: Any) -> bool:
 
 
 def test_command_line(tmp_path: Path) -> None:
-    """`python -m purlin export` takes names from the script's variables."""
+    """`python -m kingpost export` takes names from the script's variables."""
     script = tmp_path / "poisson.py"
     script.write_text(
         "import ufl\nfrom basix.ufl import element\n"
@@ -386,7 +386,7 @@ def test_command_line(tmp_path: Path) -> None:
         "M = temperature * ufl.dx\n"
     )
     out = tmp_path / "out.json"
-    command = [sys.executable, "-m", "purlin", "export", str(script)]
+    command = [sys.executable, "-m", "kingpost", "export", str(script)]
     # from elsewhere, so that the installed package runs
     run = lambda *more: subprocess.run(  # noqa: E731
         [*command, *more], capture_output=True, text=True, cwd=tmp_path, check=False

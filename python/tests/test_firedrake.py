@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import purlin
+import kingpost
 from test_operator import square
 
 basix_ufl = pytest.importorskip("basix.ufl")
 ufl = pytest.importorskip("ufl")
-firedrake = pytest.importorskip("purlin.firedrake")
+firedrake = pytest.importorskip("kingpost.firedrake")
 
 from ufl.finiteelement import AbstractFiniteElement  # noqa: E402
 
@@ -102,11 +102,11 @@ def test_the_numbering_is_that_of_the_element(meshed):
     space, nodes = meshed
     u = Function(space, nodes[:, 0] ** 2 + nodes[:, 1])
     kappa = Constant(space.ufl_domain(), 2.5)
-    energy = purlin.firedrake.action(kappa * u**2 * ufl.dx)
+    energy = kingpost.firedrake.action(kappa * u**2 * ufl.dx)
     # 2.5 times the integral of (x² + y)² over the square
     assert np.isclose(energy.value(), 2.5 * (1 / 5 + 1 / 3 + 1 / 3), rtol=1e-13)
     x = ufl.SpatialCoordinate(space.ufl_domain())
-    load = purlin.firedrake.action(ufl.inner(ufl.grad(u), ufl.grad(ufl.TestFunction(space))) * x[0] * ufl.dx)
+    load = kingpost.firedrake.action(ufl.inner(ufl.grad(u), ufl.grad(ufl.TestFunction(space))) * x[0] * ufl.dx)
     y = Function(space, np.full(len(nodes), 7.0))
     load.assemble(y)
     # with v = u: the integral of x (4 x² + 1)
@@ -119,14 +119,14 @@ def test_the_numbering_is_that_of_the_element(meshed):
 def test_what_is_not_taken_says_so(meshed):
     space, _ = meshed
     v = ufl.TestFunction(space)
-    with pytest.raises(purlin.FormError, match="type `exterior_facet` on `everywhere`, needed integrals over all"):
-        purlin.firedrake.action(v * ufl.ds)
-    with pytest.raises(purlin.FormError, match="is bilinear, needed a functional or a linear form"):
-        purlin.firedrake.action(ufl.TrialFunction(space) * v * ufl.dx)
+    with pytest.raises(kingpost.FormError, match="type `exterior_facet` on `everywhere`, needed integrals over all"):
+        kingpost.firedrake.action(v * ufl.ds)
+    with pytest.raises(kingpost.FormError, match="is bilinear, needed a functional or a linear form"):
+        kingpost.firedrake.action(ufl.TrialFunction(space) * v * ufl.dx)
     mesh = space.ufl_domain()
     mesh.comm = SimpleNamespace(size=2)
-    with pytest.raises(purlin.FormError, match="the mesh is on 2 processes, needed one"):
-        purlin.firedrake.action(v * ufl.dx)
+    with pytest.raises(kingpost.FormError, match="the mesh is on 2 processes, needed one"):
+        kingpost.firedrake.action(v * ufl.dx)
 
 
 CASES = [
@@ -156,5 +156,5 @@ def test_other_elements_of_fiat_are_refused(case):
     pytest.importorskip("finat.ufl")
     from finat.ufl import FiniteElement
 
-    with pytest.raises(purlin.FormError, match="needed a Lagrange element on simplices or quadrilaterals"):
+    with pytest.raises(kingpost.FormError, match="needed a Lagrange element on simplices or quadrilaterals"):
         firedrake.element_of(FiniteElement(*case))

@@ -14,9 +14,9 @@ ufl = pytest.importorskip("ufl")
 
 import demos  # noqa: E402
 import engine  # noqa: E402
-import purlin  # noqa: E402
-import purlin.jax  # noqa: E402
-from purlin.export import export_form  # noqa: E402
+import kingpost  # noqa: E402
+import kingpost.jax  # noqa: E402
+from kingpost.export import export_form  # noqa: E402
 from write_samples import space_elements  # noqa: E402
 
 from meshes import bind, make_mesh  # noqa: E402
@@ -69,7 +69,7 @@ def arguments(document: Any, form: Any, parts: Any) -> tuple[dict[str, tuple[int
 
 def taylor(title: str, form: Any) -> str:
     """Checks the derivatives along a random direction of all coefficients and constants; what is wrong."""
-    f = purlin.jax.function(form)
+    f = kingpost.jax.function(form)
     shapes, rest = arguments(export_form(form, outputs=["y"]), form, f.function.operator("c", "f64").parts)
     of = jax.jit(lambda values: f(**values, **rest))
     rng = np.random.default_rng(2)
@@ -102,7 +102,7 @@ def taylor(title: str, form: Any) -> str:
 
 @pytest.mark.parametrize("first", range(4))
 def test_demos(first: int) -> None:
-    """All of them; without `PURLIN_TEST_ALL` some."""
+    """All of them; without `KINGPOST_TEST_ALL` some."""
     try:
         chosen = list(forms().items())[12 * first :: 48] if not LONG else list(forms().items())[first::4]
     except RuntimeError as error:

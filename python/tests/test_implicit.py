@@ -9,7 +9,7 @@ import pytest
 
 ufl = pytest.importorskip("ufl")
 
-import purlin  # noqa: E402
+import kingpost  # noqa: E402
 from basix.ufl import element  # noqa: E402
 from problems import CELLS, PROBLEMS, X, Nonlinear, drawn  # noqa: E402
 
@@ -33,16 +33,16 @@ def library(request) -> Library:
 
 def _jax() -> Library:
     jax = pytest.importorskip("jax", reason="skipped: JAX is not installed (pip install jax)")
-    import purlin.jax
+    import kingpost.jax
 
     jax.config.update("jax_enable_x64", True)
     gradient = lambda f: jax.jit(jax.grad(f))  # noqa: E731
-    return Library(purlin.jax.function, jax.numpy.asarray, gradient, jax.jit, jax.errors.JaxRuntimeError)
+    return Library(kingpost.jax.function, jax.numpy.asarray, gradient, jax.jit, jax.errors.JaxRuntimeError)
 
 
 def _torch() -> Library:
     torch = pytest.importorskip("torch", reason="skipped: PyTorch is not installed (pip install torch)")
-    import purlin.torch
+    import kingpost.torch
 
     def gradient(f):
         def of(x):
@@ -52,7 +52,7 @@ def _torch() -> Library:
 
         return of
 
-    return Library(purlin.torch.function, torch.as_tensor, gradient, lambda f: f, purlin.ConvergenceError)
+    return Library(kingpost.torch.function, torch.as_tensor, gradient, lambda f: f, kingpost.ConvergenceError)
 
 
 def functions(library: Library, problem: Nonlinear) -> tuple:
@@ -181,15 +181,15 @@ def test_what_is_refused_is_named(library: Library) -> None:
     p1, p2 = (ufl.FunctionSpace(mesh, element("Lagrange", "triangle", k)) for k in (1, 2))
     u, k, v, w = ufl.Coefficient(p1), ufl.Coefficient(p2), ufl.TestFunction(p1), ufl.TestFunction(p2)
     of = lambda form: library.function(form, names={one: {u: "u", k: "k"}[one] for one in form.coefficients()})  # noqa: E731
-    with pytest.raises(purlin.FormError, match="found one with 0 arguments, needed a residual"):
+    with pytest.raises(kingpost.FormError, match="found one with 0 arguments, needed a residual"):
         of(u**2 * ufl.dx).solver("u")
-    with pytest.raises(purlin.FormError, match="found test functions of another space than `u`"):
+    with pytest.raises(kingpost.FormError, match="found test functions of another space than `u`"):
         of(u * w * ufl.dx).solver("u")
-    with pytest.raises(purlin.FormError, match="derivative by `w`: found no coefficient or constant of this name"):
+    with pytest.raises(kingpost.FormError, match="derivative by `w`: found no coefficient or constant of this name"):
         of(u * v * ufl.dx).solver("w")
     residual = of((u**2 + 1) * v * ufl.dx)  # it has no root
     given = {"x": X, "x_dofs": CELLS, "p1_dofs": CELLS}
-    with pytest.raises(purlin.MissingArgument, match="argument `u` is missing: the start"):
+    with pytest.raises(kingpost.MissingArgument, match="argument `u` is missing: the start"):
         residual.solver("u")(**given)
     with pytest.raises(library.failure, match="Newton's method for `u`: .* after .* steps"):
         np.asarray(residual.solver("u")(u=library.asarray(np.ones(len(X))), **given))

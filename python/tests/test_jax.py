@@ -12,8 +12,8 @@ jax = pytest.importorskip("jax", reason="skipped: JAX is not installed (pip inst
 ufl = pytest.importorskip("ufl")
 
 import jax.numpy as jnp  # noqa: E402
-import purlin  # noqa: E402
-import purlin.jax  # noqa: E402
+import kingpost  # noqa: E402
+import kingpost.jax  # noqa: E402
 from basix.ufl import element, mixed_element  # noqa: E402
 from test_operator import numbers_of_edges, square, stiffness  # noqa: E402
 
@@ -68,7 +68,7 @@ def nonlinear():
     b = ufl.Constant(mesh, shape=(2,))
     form = (c + u**2) * k * ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx + c * ufl.dot(b, ufl.grad(u)) * v * ufl.dx
     form += c**2 * ufl.exp(k) * u * v * ufl.ds
-    return purlin.jax.function(form, names={u: "u", k: "k", c: "c", b: "b"})
+    return kingpost.jax.function(form, names={u: "u", k: "k", c: "c", b: "b"})
 
 
 def arguments() -> dict[str, Any]:
@@ -79,7 +79,7 @@ def arguments() -> dict[str, Any]:
 def test_a_function_has_the_value_of_the_operator():
     mesh, p1, _ = spaces()
     u, v, c = ufl.Coefficient(p1), ufl.TestFunction(p1), ufl.Constant(mesh)
-    f = purlin.jax.function(c * ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx, names={u: "u", c: "c"})
+    f = kingpost.jax.function(c * ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx, names={u: "u", c: "c"})
     values = drawn(len(X), 4)
     expected = 3 * stiffness(X, CELLS) @ np.asarray(values)
     given = {"x": X, "x_dofs": CELLS, "p1_dofs": CELLS}
@@ -102,7 +102,7 @@ def test_derivatives_by_coefficients_and_constants(name: str):
 def test_second_derivatives_of_a_functional():
     mesh, p1, p2 = spaces()
     u, c = ufl.Coefficient(p2), ufl.Constant(mesh)
-    energy = purlin.jax.function(
+    energy = kingpost.jax.function(
         (ufl.exp(c * u) + ufl.inner(ufl.grad(u), ufl.grad(u)) ** 2) * ufl.dx + c * u**3 * ufl.ds,
         names={u: "u", c: "c"},
     )
@@ -124,7 +124,7 @@ def test_second_derivatives_of_a_functional():
 def calls(function, *arguments) -> tuple[int, int]:
     """How many calls of kernels XLA makes, and how many loops."""
     text = jax.jit(function).lower(*arguments).as_text()
-    return text.count("@purlin_form("), text.count("while")
+    return text.count("@kingpost_form("), text.count("while")
 
 
 def test_batches_are_one_launch():
@@ -183,7 +183,7 @@ def test_vectors_interior_facets_and_mixed_elements():
     (u, p), (t, q) = ufl.split(w), ufl.split(v)
     form = (ufl.inner(ufl.dot(u, u) * u, t) + p**2 * q) * ufl.dx
     form += c * ufl.avg(p) ** 2 * ufl.inner(ufl.jump(u), ufl.jump(t)) * ufl.dS
-    f = purlin.jax.function(form, names={w: "w", c: "c"})
+    f = kingpost.jax.function(form, names={w: "w", c: "c"})
     dofs = np.arange(7 * len(CELLS), dtype=np.int32).reshape(-1, 7)
     sides = {
         "facet_cells": np.array([[0, 9], [1, 10]], np.int32), "local_facets": np.array([[1, 2], [1, 2]], np.int32),
@@ -199,7 +199,7 @@ def test_vectors_interior_facets_and_mixed_elements():
 def test_matrices_and_their_derivative(matrix: str):
     _, p1, _ = spaces()
     k, u, v = ufl.Coefficient(p1), ufl.TrialFunction(p1), ufl.TestFunction(p1)
-    f = purlin.jax.function(k**2 * ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx, names={k: "k"}, matrix=matrix)
+    f = kingpost.jax.function(k**2 * ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx, names={k: "k"}, matrix=matrix)
     given: dict[str, Any] = {"x": X, "x_dofs": CELLS, "p1_dofs": CELLS}
     if matrix == "sparse":
         given["pattern"] = f.patterns(p1_dofs=CELLS)
@@ -214,7 +214,7 @@ def test_matrices_and_their_derivative(matrix: str):
         assert found.shape == (len(CELLS), 3, 3)
     _, slope = jax.jvp(lambda k: f(k=k, **given), (jnp.ones(len(X)),), (jnp.ones(len(X)),))
     assert np.allclose(slope, 2 * found, rtol=1e-13, atol=1e-13)
-    with pytest.raises(purlin.FormError, match="the adjoint of a matrix's entries: found a bilinear form"):
+    with pytest.raises(kingpost.FormError, match="the adjoint of a matrix's entries: found a bilinear form"):
         jax.grad(lambda k: f(k=k, **given).sum())(jnp.ones(len(X)))
 
 
@@ -222,7 +222,7 @@ def test_a_solve_is_differentiated_by_its_adjoint():
     """The derivative of the solution of a linear system by a coefficient, by JAX's rule of linear solves."""
     _, p1, _ = spaces()
     k, u, v = ufl.Coefficient(p1), ufl.Coefficient(p1), ufl.TestFunction(p1)
-    f = purlin.jax.function((k * ufl.inner(ufl.grad(u), ufl.grad(v)) + u * v) * ufl.dx, names={k: "k", u: "u"})
+    f = kingpost.jax.function((k * ufl.inner(ufl.grad(u), ufl.grad(v)) + u * v) * ufl.dx, names={k: "k", u: "u"})
     given = {"x": X, "x_dofs": CELLS, "p1_dofs": CELLS}
     b = drawn(len(X), 12)
 
@@ -237,15 +237,15 @@ def test_a_solve_is_differentiated_by_its_adjoint():
 
 def test_what_is_refused_is_named():
     f, given = nonlinear(), arguments()
-    with pytest.raises(purlin.FormError, match="derivative by `x`: found no coefficient or constant of this name"):
+    with pytest.raises(kingpost.FormError, match="derivative by `x`: found no coefficient or constant of this name"):
         jax.jvp(lambda x: f(**given | {"x": x}), (jnp.asarray(X),), (jnp.asarray(X),))
-    with pytest.raises(purlin.errors.MissingArgument, match="argument `p2_dofs` is missing"):
+    with pytest.raises(kingpost.errors.MissingArgument, match="argument `p2_dofs` is missing"):
         f(**{name: value for name, value in given.items() if name != "p2_dofs"})
-    with pytest.raises(purlin.errors.DtypeError, match="argument `k` has elements of type float32, needed f64"):
+    with pytest.raises(kingpost.errors.DtypeError, match="argument `k` has elements of type float32, needed f64"):
         f(**given | {"k": given["k"].astype("float32")})
-    with pytest.raises(purlin.errors.ShapeError, match="argument `b` has shape \\(3,\\), needed \\(2,\\)"):
+    with pytest.raises(kingpost.errors.ShapeError, match="argument `b` has shape \\(3,\\), needed \\(2,\\)"):
         f(**given | {"b": jnp.ones(3)})
     with pytest.raises(jax.errors.JaxRuntimeError, match="ShapeError: .*`p2_dofs`"):  # found by the handler
         jax.block_until_ready(f(**given | {"p2_dofs": P2_DOFS[:5]}))
-    with pytest.raises(purlin.FormError, match="found a `int`, needed a form of UFL"):
-        purlin.jax.function(3)
+    with pytest.raises(kingpost.FormError, match="found a `int`, needed a form of UFL"):
+        kingpost.jax.function(3)

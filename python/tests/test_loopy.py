@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import purlin
+import kingpost
 
-lp = pytest.importorskip("loopy", reason="Loopy is missing (pip install 'purlin[loopy]')")
+lp = pytest.importorskip("loopy", reason="Loopy is missing (pip install 'kingpost[loopy]')")
 
 from loopy.version import LOOPY_USE_LANGUAGE_VERSION_2018_2  # noqa: E402, F401 (Loopy looks for it)
 
-from purlin.__main__ import main  # noqa: E402
-from purlin.loopy import internals, nest  # noqa: E402
-from purlin.loopy.imported import Reading  # noqa: E402
-from purlin.loopy.prove import refuted  # noqa: E402
+from kingpost.__main__ import main  # noqa: E402
+from kingpost.loopy import internals, nest  # noqa: E402
+from kingpost.loopy.imported import Reading  # noqa: E402
+from kingpost.loopy.prove import refuted  # noqa: E402
 
 F64 = np.float64
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,7 +68,7 @@ def test_a_plain_kernel_keeps_its_reductions_and_runs():
         "out[i] = sum(j, a[j])/2 + max(k, a[k]) {id=both}",
         [lp.GlobalArg("a", F64, "n"), "..."],
     )
-    imported = purlin.from_loopy(kernel)
+    imported = kingpost.from_loopy(kernel)
     assert body(imported) == (
         "for i in 0..n\n  both: out_[i] = sum(j in 0..i + 1: a[j])/2 + maximum(k in 0..i + 1: a[k])\n"
     )
@@ -80,7 +80,7 @@ def test_a_plain_kernel_keeps_its_reductions_and_runs():
 
 
 def test_a_scheduled_kernel_is_proved_and_runs():
-    proof = purlin.prove_loopy(matmul())
+    proof = kingpost.prove_loopy(matmul())
     assert proof and proof.superfluous == ()
     assert str(proof) == "`matmul` is free of races, and every access is in bounds"
     text = proof.imported.text
@@ -89,7 +89,7 @@ def test_a_scheduled_kernel_is_proved_and_runs():
     assert "temp acc_k_outer_k_inner: f64[8, 8] private" in text
     random = np.random.default_rng(1)
     a, b, c = random.random((16, 16)), random.random((16, 16)), np.zeros((16, 16))
-    for device in {"c", "opencl"} & set(purlin.devices()):
+    for device in {"c", "opencl"} & set(kingpost.devices()):
         proof.imported.compile(device)(a=a, b=b, c=c)
         np.testing.assert_allclose(c, a @ b, rtol=1e-13)  # sums of 16 terms in another order
 
@@ -100,7 +100,7 @@ def test_every_barrier_of_the_product_is_needed():
     assert len(nest.barriers(reading.kernel)) == 2
     for number in range(2):
         error = refuted(reading, imported, number)
-        assert isinstance(error, purlin.RaceError) and error.witness.element.startswith("a_fetch[")
+        assert isinstance(error, kingpost.RaceError) and error.witness.element.startswith("a_fetch[")
     # the first one separates iterations: nothing else sees it
     assert error.witness.source != error.witness.sink
 
@@ -124,10 +124,10 @@ def local(kernel):
 
 def test_a_barrier_that_loopy_is_told_to_leave_out_is_a_race():
     kernel = local(exchange("out[j] = t[63 - j] {id=second, nosync=first}"))
-    proof = purlin.prove_loopy(kernel)
+    proof = kingpost.prove_loopy(kernel)
     assert not proof and proof.race.witness.element.startswith("t[")
     assert {proof.race.witness.source.statement, proof.race.witness.sink.statement} == {"first", "second"}
-    assert purlin.prove_loopy(local(exchange("out[j] = t[63 - j] {id=second}")))
+    assert kingpost.prove_loopy(local(exchange("out[j] = t[63 - j] {id=second}")))
 
 
 def test_work_items_are_counted_from_the_first_value_of_an_iname():
@@ -138,7 +138,7 @@ def test_work_items_are_counted_from_the_first_value_of_an_iname():
             [lp.GlobalArg("a", F64, 64), lp.GlobalArg("out", F64, 64)],
             seq_dependencies=True,
         )
-        return purlin.prove_loopy(local(kernel))
+        return kingpost.prove_loopy(local(kernel))
 
     assert shifted("j - 1") and shifted("64 - j").race.witness.element.startswith("t[")
 
@@ -146,14 +146,14 @@ def test_work_items_are_counted_from_the_first_value_of_an_iname():
 @pytest.mark.parametrize("index", ["j - j % 2", "j - j % 2 + 1"])
 def test_a_race_in_one_direction_is_found(index):
     kernel = local(exchange(f"out[j] = t[{index}] {{id=second, nosync=first}}"))
-    assert purlin.prove_loopy(kernel).race.witness.element.startswith("t[")
-    proof = purlin.prove_loopy(local(exchange(f"out[j] = t[{index}] {{id=second}}")))
+    assert kingpost.prove_loopy(kernel).race.witness.element.startswith("t[")
+    proof = kingpost.prove_loopy(local(exchange(f"out[j] = t[{index}] {{id=second}}")))
     assert proof and proof.superfluous == ()
 
 
 def test_a_barrier_without_which_the_proof_holds_is_superfluous():
     kernel = local(exchange("... lbarrier\nout[j] = a[63 - j]"))
-    [barrier] = purlin.prove_loopy(kernel).superfluous
+    [barrier] = kingpost.prove_loopy(kernel).superfluous
     assert barrier.startswith("barrier 0, after `first`")
 
 
@@ -162,7 +162,7 @@ def test_a_race_and_an_access_outside_have_witnesses():
         kernel = lp.make_kernel(
             "{[i]: 0<=i<64}", f"out[{index}] = {value}", [lp.GlobalArg("a", F64, 64), lp.GlobalArg("out", F64, 64)]
         )
-        return purlin.prove_loopy(lp.tag_inames(kernel, {"i": tag}))
+        return kingpost.prove_loopy(lp.tag_inames(kernel, {"i": tag}))
 
     race = one("a[i]", "i//2", "g.0")
     assert not race and (race.race.witness.source.point, race.race.witness.sink.point) == ((0,), (1,))
@@ -175,15 +175,15 @@ def test_a_race_and_an_access_outside_have_witnesses():
 def test_accesses_that_may_leave_their_array_become_conditions():
     arguments = [lp.GlobalArg("a", F64, 10), lp.GlobalArg("out", F64, "n"), lp.ValueArg("n", np.int32)]
     kernel = lp.make_kernel("{[i]: 0<=i<n}", "out[i] = a[i]", arguments)
-    imported = purlin.from_loopy(kernel)
+    imported = kingpost.from_loopy(kernel)
     assert imported.conditions == ("n <= 10",) and "assume n <= 10\n" in imported.text
     run = imported.compile("c")
     run(**arrays(imported, a=np.ones(10), out=np.zeros(10)))
-    with pytest.raises(purlin.ArgumentError, match="relies on"):
+    with pytest.raises(kingpost.ArgumentError, match="relies on"):
         run(**arrays(imported, a=np.ones(10), out=np.zeros(11)))
     # an access that a condition keeps inside needs none
     guarded = lp.make_kernel("{[i]: 0<=i<n}", "out[i] = if(i < 10, a[i], 0)", arguments)
-    assert purlin.from_loopy(guarded).conditions == ()
+    assert kingpost.from_loopy(guarded).conditions == ()
 
 
 def test_a_global_barrier_parts_launches():
@@ -197,7 +197,7 @@ def test_a_global_barrier_parts_launches():
         [lp.GlobalArg("a,b,out", F64, "n"), lp.ValueArg("n", np.int32)],
     )
     kernel = lp.tag_inames(kernel, {"i": "g.0", "j": "g.0"})
-    imported = purlin.from_loopy(kernel)
+    imported = kingpost.from_loopy(kernel)
     assert imported.text.count("launch ") == 2
     a, b, out = np.arange(5.0), np.zeros(5), np.zeros(5)
     imported.compile("c")(**arrays(imported, a=a, b=b, out=out))
@@ -213,7 +213,7 @@ def test_a_callee_is_inlined_and_tags_are_kept():
         name="caller",
     )
     kernel = lp.merge([lp.tag_inames(caller, {"i": "g.0"}), callee])
-    imported = purlin.from_loopy(kernel)
+    imported = kingpost.from_loopy(kernel)
     assert "`triple` is inlined" in imported.notes and "{g.0}" in imported.text
     a, out = np.arange(32.0).reshape(8, 4), np.zeros((8, 4))
     imported.compile("c")(**arrays(imported, a=a, out=out))
@@ -224,8 +224,8 @@ def test_unrolled_and_interleaved_loops_run():
     kernel = lp.make_kernel("{[i]: 0<=i<64}", "<> t = a[i]\nout[i] = t*t", [lp.GlobalArg("a,out", F64, 64)])
     kernel = lp.split_iname(kernel, "i", 16, outer_tag="g.0")
     kernel = lp.split_iname(kernel, "i_inner", 4, outer_tag="l.0", inner_tag="ilp")
-    imported = purlin.from_loopy(kernel)
-    assert purlin.prove_loopy(kernel) and "{unroll}" in imported.text
+    imported = kingpost.from_loopy(kernel)
+    assert kingpost.prove_loopy(kernel) and "{unroll}" in imported.text
     a, out = np.arange(64.0), np.zeros(64)
     imported.compile("c")(**arrays(imported, a=a, out=out))
     assert (out == a * a).all()
@@ -238,13 +238,13 @@ def test_what_all_work_items_write_alike_is_written_once():
         [lp.GlobalArg("a,out", F64, 64), lp.GlobalArg("flag", F64, ())],
     )
     kernel = lp.add_inames_to_insn(kernel, "i", "id:same")
-    proof = purlin.prove_loopy(lp.tag_inames(kernel, {"i": "l.0"}))
+    proof = kingpost.prove_loopy(lp.tag_inames(kernel, {"i": "l.0"}))
     assert proof and "`same` is run once for all `i`" in proof.imported.notes
     assert "\nsame: flag = 7" in proof.imported.text  # outside the loop over work-items
     # where the values differ it is a race
     arguments = [lp.GlobalArg("a", F64, 64), lp.GlobalArg("flag", F64, ())]
     kernel = lp.make_kernel("{[i]: 0<=i<64}", "flag = a[i]", arguments)
-    assert purlin.prove_loopy(lp.tag_inames(kernel, {"i": "l.0"})).race.witness.element == "flag"
+    assert kingpost.prove_loopy(lp.tag_inames(kernel, {"i": "l.0"})).race.witness.element == "flag"
 
 
 def test_elements_that_several_groups_write_alike_are_written_once():
@@ -254,7 +254,7 @@ def test_elements_that_several_groups_write_alike_are_written_once():
             f"out[j] = {value}",
             [lp.GlobalArg("a,out", F64, 10)],
         )
-        return purlin.prove_loopy(lp.tag_inames(kernel, {"i": "g.0"}))
+        return kingpost.prove_loopy(lp.tag_inames(kernel, {"i": "g.0"}))
 
     proof = overlapping("2*a[j]")
     assert proof, str(proof)
@@ -268,7 +268,7 @@ def test_inames_of_one_axis_are_one_group_and_private_values_live_on():
     kernel = lp.make_kernel(
         "{[i,j]: 0<=i,j<8}", "<> t = a[i] {id=first}\nout[j] = t + t {dep=first}", [lp.GlobalArg("a,out", F64, 8)]
     )
-    imported = purlin.from_loopy(lp.tag_inames(kernel, {"i": "g.0", "j": "g.0"}))
+    imported = kingpost.from_loopy(lp.tag_inames(kernel, {"i": "g.0", "j": "g.0"}))
     assert body(imported).count("for ") == 1 and imported.names.loops == {"i": ("i",)}
     a, out = np.arange(8.0), np.zeros(8)
     imported.compile("c")(**arrays(imported, a=a, out=out))
@@ -280,7 +280,7 @@ def test_vectors_are_an_axis_of_lanes():
     kernel = lp.split_array_dim(kernel, [("a", 0), ("out", 0)], 4)
     kernel = lp.tag_array_axes(kernel, "a,out", "c,vec")
     kernel = lp.tag_inames(kernel, {"i_outer": "l.0", "i_inner": "vec"})
-    imported = purlin.from_loopy(kernel)
+    imported = kingpost.from_loopy(kernel)
     assert "out_: f32[4, 4]" in imported.text and "{vector}" in imported.text
     lane = np.dtype({"names": ["x", "y"], "formats": [np.float32, np.float32]})
     kernel = lp.make_kernel(
@@ -288,7 +288,7 @@ def test_vectors_are_an_axis_of_lanes():
         "out[i] = 2*a[i]\nsum[i] = a[i].x + a[i].y",
         [lp.GlobalArg("a,out", lane, 4), lp.GlobalArg("sum", np.float32, 4)],
     )
-    imported = purlin.from_loopy(kernel)
+    imported = kingpost.from_loopy(kernel)
     assert "`out` has an axis for the 2 lanes of its vectors" in imported.notes
     a, out, total = np.arange(8, dtype=np.float32).reshape(4, 2), np.zeros((4, 2), np.float32), np.zeros(4, np.float32)
     imported.compile("c")(**arrays(imported, a=a, out=out, sum=total))
@@ -303,8 +303,8 @@ def test_every_type_of_numpy_is_stored(name):
     kind = np.dtype(name)
     kernel = lp.make_kernel("{[i]: 0<=i<16}", "out[i] = 2*a[i] + b[i]/2", [lp.GlobalArg("a,b,out", kind, 16)])
     a, b = (np.arange(16) % 5).astype(kind), (np.arange(16) % 7).astype(kind)
-    imported = purlin.from_loopy(kernel)
-    for device in {"c", "opencl"} & set(purlin.devices()):
+    imported = kingpost.from_loopy(kernel)
+    for device in {"c", "opencl"} & set(kingpost.devices()):
         out = np.zeros(16, kind)
         imported.compile(device)(**arrays(imported, a=a, b=b, out=out))
         assert (out == 2 * a + (b / 2 if kind.kind == "f" else b // 2)).all()
@@ -328,7 +328,7 @@ def test_words_wrap_and_bits_are_those_of_c():
     w, k = np.array([0, 1, 2, 3, 2**31, 2**32 - 2, 2**32 - 1, 77], np.uint32), np.arange(-4, 4, dtype=np.int32)
     found = {"hash": np.zeros(8, np.uint32), "bits": np.zeros(8, np.int32), "back": np.zeros(8, np.int32)}
     found["signed"] = np.zeros(8, np.int64)
-    imported = purlin.from_loopy(kernel)
+    imported = kingpost.from_loopy(kernel)
     imported.compile("c")(**arrays(imported, w=w, k=k, **found))
     assert (found["hash"] == (w * np.uint32(2654435769) + np.uint32(7)) >> np.uint32(3)).all()
     assert (found["bits"] == ((k & 12) | (k ^ np.arange(8))) + (~k << 2)).all()
@@ -354,7 +354,7 @@ def test_truth_values_are_stored_and_reduced():
     )
     a, m = np.arange(-8.0, 12.0).reshape(5, 4), np.array([True, False, True, False])
     some, every, count = np.zeros(5, bool), np.zeros(5, bool), np.zeros(5, np.int32)
-    imported = purlin.from_loopy(kernel)
+    imported = kingpost.from_loopy(kernel)
     assert "some: bool[5]" in imported.text and "any(j in 0..4: " in imported.text
     imported.compile("c")(**arrays(imported, a=a, m=m, some=some, every=every, count=count))
     assert (some == (a > 2).any(axis=1)).all() and (every == (m | (a > 0)).all(axis=1)).all()
@@ -380,8 +380,8 @@ def test_complex_numbers(kind, part):
     random = np.random.default_rng(3)
     a, b = (random.random(8) + 1j*random.random(8) + 0.1 for _ in range(2))
     a, b, r = a.astype(kind), b.astype(kind), random.random(8).astype(part)
-    imported = purlin.from_loopy(kernel)
-    for device in {"c", "opencl"} & set(purlin.devices()):
+    imported = kingpost.from_loopy(kernel)
+    for device in {"c", "opencl"} & set(kingpost.devices()):
         found = {name: np.zeros(8, kind) for name in ("out", "root")}
         found |= {"size": np.zeros(8, part), "total": np.zeros(1, kind)}
         imported.compile(device)(**arrays(imported, a=a, b=b, r=r, **found))
@@ -403,9 +403,9 @@ def test_reductions_of_two_results(which, tag):
     kernel = lp.tag_inames(kernel, {"j": tag} if tag else {})
     a = np.cos(np.arange(48.0)).reshape(3, 16)
     a[0, 3] = a[0, 5] = 2 if which == "argmax" else -2  # the last of equal ones is Loopy's
-    proof = purlin.prove_loopy(kernel)
+    proof = kingpost.prove_loopy(kernel)
     assert proof, str(proof)
-    for device in {"c", "opencl"} & set(purlin.devices()):
+    for device in {"c", "opencl"} & set(kingpost.devices()):
         value, at = np.zeros(3), np.zeros(3, np.int32)
         proof.imported.compile(device)(**arrays(proof.imported, a=a, value=value, at=at))
         assert (value == getattr(a, which[3:])(axis=1)).all()
@@ -420,7 +420,7 @@ def test_a_segmented_scan_starts_anew_at_each_flag():
     )
     a, flag, out = np.arange(12.0), np.zeros(12, np.int32), np.zeros(12)
     flag[[4, 9]] = 1
-    imported = purlin.from_loopy(kernel)
+    imported = kingpost.from_loopy(kernel)
     imported.compile("c")(**arrays(imported, a=a, flag=flag, out=out))
     assert (out == np.concatenate([np.cumsum(part) for part in np.split(a, [4, 9])])).all()
 
@@ -436,7 +436,7 @@ def test_shapes_and_places_that_a_call_finds_out():
             "...",
         ],
     )
-    imported = purlin.from_loopy(kernel)
+    imported = kingpost.from_loopy(kernel)
     assert "a: f64[extent_a_0, extent_a_1] in" in imported.text
     a, out, first = np.arange(12.0).reshape(3, 4), np.zeros((3, 4)), np.zeros(7)
     imported.compile("c")(**arrays(imported, a=a, out=out, first=first[3:]))
@@ -450,21 +450,21 @@ def test_axes_in_another_order_are_found_in_the_array(axes):
         "out[i, j, k] = 2*a[i, j, k]",
         [lp.GlobalArg("a", F64, "n, m, 3"), lp.GlobalArg("out", F64, "n, m, 3"), "..."],
     )
-    imported = purlin.from_loopy(lp.tag_array_axes(kernel, "out", ",".join(axes)))
+    imported = kingpost.from_loopy(lp.tag_array_axes(kernel, "out", ",".join(axes)))
     order = sorted(range(3), key=lambda axis: -int(axes[axis][1]))
     assert f"arg out_: f64[n, m, 3] inout order({', '.join(map(str, order))})\n" in imported.text
     a = np.arange(60.0).reshape(4, 5, 3)
-    for device in {"c", "opencl"} & set(purlin.devices()):
+    for device in {"c", "opencl"} & set(kingpost.devices()):
         out = np.zeros([(4, 5, 3)[axis] for axis in order]).transpose(np.argsort(order))
         imported.compile(device)(**arrays(imported, a=a, out=out))
         assert (out == 2 * a).all()
-    with pytest.raises(purlin.LayoutError):
+    with pytest.raises(kingpost.LayoutError):
         imported.compile("c")(**arrays(imported, a=a, out=np.zeros((4, 5, 3))))
 
 
 def test_a_linear_subscript_counts_elements():
     kernel = lp.make_kernel("{[i]: 0<=i<n}", "a[[i*n + i]] = 1", [lp.GlobalArg("a", F64, "n, n"), "..."])
-    imported, a = purlin.from_loopy(kernel), np.zeros((5, 5))
+    imported, a = kingpost.from_loopy(kernel), np.zeros((5, 5))
     imported.compile("c")(**arrays(imported, a=a))
     assert (a == np.eye(5)).all()
 
@@ -474,7 +474,7 @@ def test_each_field_of_a_structure_is_an_array():
     kernel = lp.make_kernel(
         "{[i]: 0<=i<6}", "r[i].hit = i % 2\nr[i].low = q[i].low + i", [lp.GlobalArg("r,q", kind, 6)]
     )
-    imported = purlin.from_loopy(kernel)
+    imported = kingpost.from_loopy(kernel)
     assert imported.names.variables["r.hit"] == "r_hit" and "arg q_low: f32[6] in\n" in imported.text
     low, hit, other = np.zeros(6, np.float32), np.zeros(6, np.int64), np.ones(6, np.float32)
     fields = {"r.low": low, "r.hit": hit, "q.low": other, "q.hit": hit.copy()}
@@ -485,7 +485,7 @@ def test_each_field_of_a_structure_is_an_array():
 def test_powers_of_integers_are_exact():
     kernel = lp.make_kernel("{[i]: 0<=i<9}", "out[i] = (i - 4)**e[i]", [lp.GlobalArg("e,out", np.int32, 9)])
     e, out = np.full(9, 5, np.int32), np.zeros(9, np.int32)
-    imported = purlin.from_loopy(kernel)
+    imported = kingpost.from_loopy(kernel)
     imported.compile("c")(**arrays(imported, e=e, out=out))
     assert (out == np.arange(-4, 5) ** 5).all()
 
@@ -493,7 +493,7 @@ def test_powers_of_integers_are_exact():
 def test_a_reduction_without_loops_is_its_value():
     arguments = [lp.GlobalArg("a", np.int32, 4), lp.GlobalArg("out", np.int32, 4)]
     kernel = lp.make_kernel("{[i]: 0<=i<4}", "out[i] = reduce(any, [], a[i]) + reduce(max, [], 2*a[i])", arguments)
-    imported, a, out = purlin.from_loopy(kernel), np.arange(4, dtype=np.int32), np.zeros(4, np.int32)
+    imported, a, out = kingpost.from_loopy(kernel), np.arange(4, dtype=np.int32), np.zeros(4, np.int32)
     imported.compile("c")(**arrays(imported, a=a, out=out))
     assert (out == 3 * a).all()
 
@@ -501,7 +501,7 @@ def test_a_reduction_without_loops_is_its_value():
 def test_one_loop_of_two_reductions_is_one_of_each():
     arguments = [lp.GlobalArg("a", F64, 8), lp.GlobalArg("out", F64, ())]
     kernel = lp.make_kernel("{[i]: 0<=i<8}", "out = sum(i, a[i]) + sum(i, a[i]*a[i])", arguments)
-    imported, a, out = purlin.from_loopy(kernel), np.arange(8.0), np.zeros(1)
+    imported, a, out = kingpost.from_loopy(kernel), np.arange(8.0), np.zeros(1)
     imported.compile("c")(**arrays(imported, a=a, out=out))
     assert out[0] == a.sum() + (a * a).sum()
 
@@ -523,7 +523,7 @@ def test_rows_whose_length_is_data_are_proved():
             ],
         )
         kernel = lp.split_iname(kernel, "i", 128, outer_tag="g.0", inner_tag="l.0")
-        return purlin.prove_loopy(kernel)
+        return kingpost.prove_loopy(kernel)
 
     proof = rows("i")
     assert proof, str(proof)
@@ -541,7 +541,7 @@ def test_local_values_are_saved_over_launches():
         [lp.GlobalArg("a,out", F64, 10)],
     )
     kernel = lp.tag_inames(lp.set_temporary_address_space(kernel, "t", "local"), {"i": "l.0", "j": "l.0"})
-    proof = purlin.prove_loopy(lp.save_and_reload_temporaries(lp.linearize(lp.preprocess_program(kernel))))
+    proof = kingpost.prove_loopy(lp.save_and_reload_temporaries(lp.linearize(lp.preprocess_program(kernel))))
     assert proof, str(proof)
     a, out = np.arange(10.0), np.zeros(10)
     proof.imported.compile("c")(**arrays(proof.imported, a=a, out=out))
@@ -561,7 +561,7 @@ def test_a_loop_of_launches_has_one_range():
         [lp.GlobalArg("a", F64, "3, n + 1"), lp.GlobalArg("c,out", F64, "3, n"), "..."],
         seq_dependencies=True,
     )
-    proof = purlin.prove_loopy(lp.split_iname(kernel, "i", 4, outer_tag="g.0", inner_tag="l.0"))
+    proof = kingpost.prove_loopy(lp.split_iname(kernel, "i", 4, outer_tag="g.0", inner_tag="l.0"))
     assert proof, str(proof)
     a, c, out = np.arange(18.0).reshape(3, 6), np.zeros((3, 5)), np.zeros((3, 5))
     proof.imported.compile("c")(**arrays(proof.imported, a=a, c=c, out=out))
@@ -569,8 +569,8 @@ def test_a_loop_of_launches_has_one_range():
 
 
 def refusal(*arguments, **named):
-    with pytest.raises(purlin.ImportRefusal) as caught:
-        purlin.from_loopy(*arguments, **named)
+    with pytest.raises(kingpost.ImportRefusal) as caught:
+        kingpost.from_loopy(*arguments, **named)
     return caught.value
 
 
@@ -584,7 +584,7 @@ def test_refusals_say_the_feature_and_the_instruction():
     assert (refusal(kernel).feature, refusal(kernel).instruction) == ("inline C code", "raw")
     kernel = lp.make_kernel("{[i]: 0<=i<4}", "out[i] = a[i]", [lp.GlobalArg("a,out", None, 4)])
     assert refusal(kernel).feature == "a type that is not known"
-    assert "f32[4]" in purlin.from_loopy(kernel, types={"a": np.float32, "out": np.float32}).text
+    assert "f32[4]" in kingpost.from_loopy(kernel, types={"a": np.float32, "out": np.float32}).text
     kernel = lp.make_kernel("{[i,j]: 0<=i,j<4}", "out[i, j] = 0", [lp.GlobalArg("out", F64, (4, 4))])
     assert refusal(lp.tag_inames(kernel, {"i": "l.0", "j": "l.0"})).feature == "two loops on one axis"
     kernel = lp.make_kernel(
@@ -611,13 +611,13 @@ def test_the_command_line_reads_a_script(tmp_path, capsys):
     script = tmp_path / "kernels.py"
     script.write_text(textwrap.dedent(SCRIPT))
     assert main(["import-loopy", str(script), "--only", "good"]) == 0
-    assert purlin.Kernel.parse(capsys.readouterr().out).name == "loopy_kernel"
+    assert kingpost.Kernel.parse(capsys.readouterr().out).name == "loopy_kernel"
     assert main(["import-loopy", str(script), "--prove"]) == 1
     good, bad = capsys.readouterr().out.splitlines()
     assert good.startswith("`good`: `loopy_kernel` is free of races")
     assert bad.startswith("`bad`: `loopy_kernel` has a race")
     assert main(["import-loopy", str(script), "-o", str(tmp_path / "texts")]) == 0
-    assert sorted(path.name for path in (tmp_path / "texts").iterdir()) == ["bad.purlin", "good.purlin"]
+    assert sorted(path.name for path in (tmp_path / "texts").iterdir()) == ["bad.kingpost", "good.kingpost"]
     assert main(["import-loopy", str(script), "--only", "none"]) == 1
     assert "found no program of Loopy" in capsys.readouterr().err
 
@@ -627,9 +627,9 @@ TRANSFORMS = [lp, *(importlib.import_module(f"loopy.transform.{part.name}") for 
 
 
 def rows():
-    """The rows of the book's table: names of Loopy, and of Purlin."""
+    """The rows of the book's table: names of Loopy, and of Kingpost."""
     page = (ROOT / "docs" / "book" / "src" / "loopy.md").read_text()
-    lines = page.split("| Loopy | Purlin | remark |")[1].splitlines()
+    lines = page.split("| Loopy | Kingpost | remark |")[1].splitlines()
     for line in lines[2 : lines.index("", 1)]:
         left, right, _ = line.strip("|").split("|")
         yield re.findall("`(.*?)`", left), re.findall("`(.*?)`", right)
@@ -638,4 +638,4 @@ def rows():
 @pytest.mark.parametrize(("theirs", "ours"), rows(), ids=lambda names: names[0])
 def test_the_names_of_the_book_are_there(theirs, ours):
     assert all(any(hasattr(module, name) for module in TRANSFORMS) for name in theirs), theirs
-    assert all(hasattr(purlin.Schedule, name) or hasattr(purlin, name) for name in ours) and ours
+    assert all(hasattr(kingpost.Schedule, name) or hasattr(kingpost, name) for name in ours) and ours

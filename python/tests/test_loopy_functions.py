@@ -5,13 +5,13 @@ import importlib
 import numpy as np
 import pytest
 
-import purlin
+import kingpost
 
-lp = pytest.importorskip("loopy", reason="Loopy is missing (pip install 'purlin[loopy]')")
+lp = pytest.importorskip("loopy", reason="Loopy is missing (pip install 'kingpost[loopy]')")
 
 from loopy.version import LOOPY_USE_LANGUAGE_VERSION_2018_2  # noqa: E402, F401 (Loopy looks for it)
 
-from purlin.loopy import random123  # noqa: E402
+from kingpost.loopy import random123  # noqa: E402
 
 F64 = np.float64
 
@@ -37,9 +37,9 @@ def test_a_callee_of_numbers_is_a_rule_for_each_type():
         ],
     )
     kernel = lp.merge([lp.split_iname(kernel, "i", 8, outer_tag="g.0", inner_tag="l.0"), scaled])
-    imported = purlin.from_loopy(kernel)
+    imported = kingpost.from_loopy(kernel)
     assert imported.text.count("\nrule scaled") == 2 and "is inlined" not in " ".join(imported.notes)
-    assert purlin.prove_loopy(kernel)
+    assert kingpost.prove_loopy(kernel)
     q, p = np.linspace(0, 1, 21), np.linspace(1, 2, 42).astype(np.float32)
     r, s = np.zeros(21), np.zeros(21, np.float32)
     imported.compile("c")(**arrays(imported, r=r, q=q, s=s, p=p))
@@ -58,7 +58,7 @@ def test_other_callees_are_written_out(domain, callee, call):
     function = lp.make_function(domain, callee, name="f")
     arguments = [lp.GlobalArg("a,out", F64, (8, 4))]
     kernel = lp.make_kernel("{[i,m]: 0<=i<8 and 0<=m<4}", call, arguments, name="caller")
-    imported = purlin.from_loopy(lp.merge([kernel, function]))
+    imported = kingpost.from_loopy(lp.merge([kernel, function]))
     assert "`f` is inlined" in imported.notes and "rule" not in imported.text
 
 
@@ -84,7 +84,7 @@ def test_random_numbers_are_those_of_random123(name):
     width = 2 if name == "philox4x32" else 4
     head = f"kernel k\n\narg c: u32[4] in\narg k: u32[{width}] in\narg w: u32[4] inout\n\n"
     call = f"\ncall {name}(ctr = c[0..], key = k[0..], drawn = w[0..])\n"
-    compiled = purlin.compile(head + random123.function(name) + call, "c")
+    compiled = kingpost.compile(head + random123.function(name) + call, "c")
     for counter, key, answer in zip(WORDS, KEYS, ANSWERS[name], strict=True):
         words = np.zeros(4, np.uint32)
         compiled(c=np.array(counter, np.uint32), k=np.array(key[:width], np.uint32), w=words)
@@ -105,7 +105,7 @@ def test_counters_count_what_is_drawn():
         """,
         [lp.GlobalArg("out", F64, "n, 2"), "..."],
     )
-    imported = purlin.from_loopy(lp.split_iname(kernel, "i", 4, outer_tag="g.0", inner_tag="l.0"))
+    imported = kingpost.from_loopy(lp.split_iname(kernel, "i", 4, outer_tag="g.0", inner_tag="l.0"))
     out = np.zeros((6, 2))
     imported.compile("c")(**arrays(imported, out=out))
     for i in range(6):
@@ -120,7 +120,7 @@ def philox(counter, key):
     text += "".join(f"c[{at}] = {word}\n" for at, word in enumerate(counter))
     text += "".join(f"k[{at}] = {word}\n" for at, word in enumerate(key))
     words = np.zeros(4, np.uint32)
-    purlin.compile(text + "call philox4x32(ctr = c[0..], key = k[0..], drawn = w[0..])\n", "c")(w=words)
+    kingpost.compile(text + "call philox4x32(ctr = c[0..], key = k[0..], drawn = w[0..])\n", "c")(w=words)
     return words.tolist()
 
 
@@ -143,7 +143,7 @@ def aliased(kernel):
 
 
 def test_temporaries_that_overlap_in_one_buffer_are_one():
-    proof = purlin.prove_loopy(aliased(shared_buffer()))
+    proof = kingpost.prove_loopy(aliased(shared_buffer()))
     assert proof, str(proof)
     assert "`b` is `a`, whose buffer it shares" in proof.imported.notes
     out = np.full(10, -1, np.int32)
@@ -154,14 +154,14 @@ def test_temporaries_that_overlap_in_one_buffer_are_one():
 def test_a_shared_buffer_that_is_read_too_late_is_an_error_with_instances():
     text = "kernel k\n\narg o: f64[4] inout\ntemp a: f64[4] local storage(s)\ntemp b: f64[4] local storage(s)\n\n"
     text += "for i in 0..4 {l.0}\n  a[i] = 1.0\nfor j in 0..4 {l.0}\n  b[j] = 2.0\nfor k in 0..4 {l.0}\n  o[k] = a[k]\n"
-    with pytest.raises(purlin.StorageError) as caught:
-        purlin.source(purlin.Kernel.parse(text), "c")
+    with pytest.raises(kingpost.StorageError) as caught:
+        kingpost.source(kingpost.Kernel.parse(text), "c")
     assert "`b`" in str(caught.value) and caught.value.witness is not None
 
 
 def test_temporaries_of_two_shapes_that_overlap_are_refused():
-    with pytest.raises(purlin.ImportRefusal) as caught:
-        purlin.from_loopy(aliased(shared_buffer(12)))
+    with pytest.raises(kingpost.ImportRefusal) as caught:
+        kingpost.from_loopy(aliased(shared_buffer(12)))
     assert caught.value.feature == "a buffer of several temporaries at once"
     assert "found `a` and `b`" in str(caught.value)
 
@@ -171,7 +171,7 @@ def test_chunks_of_a_loop_of_known_length_are_proved():
     kernel = lp.make_kernel("{[i]: 0<=i<n}", "out[i] = 2*a[i]", arguments)
     kernel = lp.chunk_iname(lp.assume(kernel, "n > 0"), "i", 3, inner_tag="l.0")
     kernel = lp.fix_parameters(lp.prioritize_loops(kernel, "i_outer, i_inner"), n=130)
-    proof = purlin.prove_loopy(kernel)
+    proof = kingpost.prove_loopy(kernel)
     assert proof, str(proof)
     a, out = np.arange(130, dtype=np.float32), np.zeros(130, np.float32)
     proof.imported.compile("c")(**arrays(proof.imported, a=a, out=out))
@@ -187,7 +187,7 @@ def test_minima_of_one_iname_are_sums_of_steps():
     arguments = [lp.GlobalArg("out", np.int32, 6), lp.GlobalArg("q", np.int32, 4)]
     for place, is_sum in ((smallest(i * i, 5), True), (smallest(q[i], 5), False)):
         stored = lp.Assignment(out[place], i + q[i], id="stored")
-        imported = purlin.from_loopy(lp.make_kernel("{[i]: 0<=i<4}", [stored], arguments))
+        imported = kingpost.from_loopy(lp.make_kernel("{[i]: 0<=i<4}", [stored], arguments))
         index = body(imported).split(" = ")[0]
         assert ("floor_div(" in index) == is_sum and ("min(" in index) != is_sum
         found, given = np.zeros(6, np.int32), np.array([0, 1, 4, 9], np.int32)
@@ -198,7 +198,7 @@ def test_minima_of_one_iname_are_sums_of_steps():
 @pytest.mark.parametrize("tag", ["g.0", "l.0"])
 def test_an_axis_that_no_instruction_needs_has_no_bound(tag):
     kernel = lp.make_kernel("{[i]: 0<=i<n}", "for i\n  c = 1\nend", [lp.GlobalArg("c", np.int32, ()), "..."])
-    proof = purlin.prove_loopy(lp.tag_inames(kernel, {"i": tag}))
+    proof = kingpost.prove_loopy(lp.tag_inames(kernel, {"i": tag}))
     assert proof, str(proof)
 
 
@@ -209,7 +209,7 @@ def test_places_count_vectors_or_their_lanes():
         [lp.GlobalArg("out", np.float32, shape=(4, 5)), lp.GlobalArg("at", np.int32, shape=5)],
     )
     kernel = lp.tag_array_axes(kernel, "out", "vec,c")
-    imported = purlin.from_loopy(kernel)
+    imported = kingpost.from_loopy(kernel)
     out, at = np.zeros((5, 4), np.float32), np.zeros(5, np.int32)
     imported.compile("c")(**arrays(imported, out=out.T, at=at))
     assert (out.ravel() == np.arange(20)).all() and (at == np.arange(5)).all()
@@ -222,5 +222,5 @@ def test_arrays_of_structures_are_passed_as_they_are():
     )
     q, r = np.zeros(6, kind), np.zeros(6, kind)
     q["low"], q["hit"] = np.arange(6), 7
-    purlin.from_loopy(kernel).compile("c")(q=q, r=r)
+    kingpost.from_loopy(kernel).compile("c")(q=q, r=r)
     assert (r["low"] == 2 * np.arange(6)).all() and (r["hit"] == 7 + np.arange(6)).all()

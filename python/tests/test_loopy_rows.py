@@ -7,7 +7,7 @@ from typing import Callable
 
 import numpy as np
 import pytest
-import purlin
+import kingpost
 
 lp = pytest.importorskip("loopy")
 
@@ -105,7 +105,7 @@ ROWS = {
     "rename_argument": Row(
         line,
         lambda k: entry(k, lp.rename_argument, "a", "b"),
-        lambda s: purlin.rename_arguments(s.kernel, {"a": "b"}),
+        lambda s: kingpost.rename_arguments(s.kernel, {"a": "b"}),
     ),
     "duplicate_inames": Row(
         lambda: two("i", "i", "i"),
@@ -255,7 +255,7 @@ ROWS = {
     "remove_unused_arguments": Row(
         lambda: made("{[i]: 0<=i<24}", "y[i] = 2*a[i]", ("a,y,w", 24)),
         lambda k: entry(k, lp.remove_unused_arguments),
-        lambda s: purlin.remove_unused_arguments(s.kernel)[0],
+        lambda s: kingpost.remove_unused_arguments(s.kernel)[0],
     ),
     "inline_callable_kernel": Row(called, lambda k: lp.inline_callable_kernel(k, "triple"), lambda s: None),
     "pack_and_unpack_args_for_call": Row(
@@ -271,19 +271,19 @@ ROWS = {
     "fuse_kernels": Row(
         line,
         lambda k: lp.fuse_kernels([k, after()], data_flow=[("y", 0, 1)]),
-        lambda s: purlin.fuse_kernels([s.kernel, purlin.from_loopy(after()).kernel]).kernel,
+        lambda s: kingpost.fuse_kernels([s.kernel, kingpost.from_loopy(after()).kernel]).kernel,
     ),
     "to_batched": Row(
         line,
         lambda k: lp.to_batched(k, 5, ("a", "y")),
-        lambda s: purlin.to_batched(s.kernel, 5, ["a", "y"]),
+        lambda s: kingpost.to_batched(s.kernel, 5, ["a", "y"]),
     ),
 }
 
 
 def names():
     """The names of Loopy that stand first in the rows of the book's table."""
-    lines = PAGE.read_text().split("| Loopy | Purlin | remark |")[1].splitlines()
+    lines = PAGE.read_text().split("| Loopy | Kingpost | remark |")[1].splitlines()
     return [re.search("`(.*?)`", line).group(1) for line in lines[2 : lines.index("", 1)]]
 
 
@@ -301,7 +301,7 @@ def run(kernel):
         value = random.random(shape) if access == "in" else np.zeros(shape)
         values[name] = np.asfortranarray(value) if order else value
     sizes = {"n": 24} if "param n:" in str(kernel) else {}
-    purlin.compile(kernel, "c")(**values, **sizes)
+    kingpost.compile(kernel, "c")(**values, **sizes)
     return values
 
 
@@ -309,11 +309,11 @@ def run(kernel):
 @pytest.mark.parametrize("name", ROWS)
 def test_the_steps_next_to_a_transformation_have_its_results(name):
     row = ROWS[name]
-    schedule = purlin.Schedule(purlin.from_loopy(row.kernel()).kernel)
+    schedule = kingpost.Schedule(kingpost.from_loopy(row.kernel()).kernel)
     plain = run(schedule.kernel)
     result = row.steps(schedule)
-    theirs = run(purlin.from_loopy(row.loopy(row.kernel())).kernel)
-    ours = run(result if isinstance(result, purlin.Kernel) else schedule.kernel)
+    theirs = run(kingpost.from_loopy(row.loopy(row.kernel())).kernel)
+    ours = run(result if isinstance(result, kingpost.Kernel) else schedule.kernel)
     assert plain["y"].any() and ours.keys() == theirs.keys()
     for array, value in ours.items():
         np.testing.assert_allclose(value, theirs[array], rtol=1e-14)  # sums of 8 terms
@@ -323,7 +323,7 @@ def test_the_steps_next_to_a_transformation_have_its_results(name):
 
 def test_counts_are_those_of_loopy():
     kernel = lp.set_options(sized(), allow_terminal_colors=False)
-    stats = purlin.statistics(purlin.from_loopy(kernel).kernel)
+    stats = kingpost.statistics(kingpost.from_loopy(kernel).kernel)
     operations = lp.get_op_map(kernel, subgroup_size=1).filter_by(dtype=[F64])
     assert operations.eval_and_sum({"n": 100}) == stats.flops(n=100) == 100
     accesses = lp.get_mem_access_map(kernel, subgroup_size=1)
@@ -345,7 +345,7 @@ def test_barriers_are_counted_as_loopy_counts_them():
     kernel = lp.set_temporary_address_space(kernel, "t", "local")
     kernel = lp.tag_inames(kernel, {"b": "g.0", "i": "l.0", "j": "l.0"})
     kernel = lp.set_options(lp.assume(kernel, "n >= 1 and m >= 1"), allow_terminal_colors=False)
-    stats = purlin.statistics(purlin.from_loopy(kernel).kernel)
+    stats = kingpost.statistics(kingpost.from_loopy(kernel).kernel)
     theirs = lp.get_synchronization_map(kernel, subgroup_size=1)
     local = theirs.filter_by(kind=["barrier_local"]).eval_and_sum({"n": 3, "m": 5})
     # Loopy counts what one group passes

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-import purlin
+import kingpost
 
 lp = pytest.importorskip("loopy")
 
@@ -171,15 +171,15 @@ SCRIPTS = [axpy, transpose, product, stencil, bodies]
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)
 def test_scripts_of_loopy_are_schedules(script):
     plain, loopy, schedule, given, wanted = script()
-    proof = purlin.prove_loopy(loopy)
+    proof = kingpost.prove_loopy(loopy)
     assert proof, str(proof)
-    steps = purlin.Schedule(purlin.from_loopy(plain).kernel)
+    steps = kingpost.Schedule(kingpost.from_loopy(plain).kernel)
     schedule(steps)
     assert tiles(steps.kernel) == tiles(proof.imported.kernel)
-    for device in sorted({"c", "opencl"} & set(purlin.devices())):
+    for device in sorted({"c", "opencl"} & set(kingpost.devices())):
         for kernel in (steps.kernel, proof.imported.kernel):
             values = {name: value.copy() for name, value in given.items()}
-            purlin.compile(kernel, device)(**values)
+            kingpost.compile(kernel, device)(**values)
             for name, value in wanted.items():
                 # sums of 100 terms in single precision
                 np.testing.assert_allclose(values[name], value, rtol=2e-5, err_msg=f"{name} on {device}")

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import purlin
+import kingpost
 
-DEVICES = [name for name in ("c", "opencl") if any(d.split(":")[0] == name for d in purlin.devices())]
+DEVICES = [name for name in ("c", "opencl") if any(d.split(":")[0] == name for d in kingpost.devices())]
 
 
 def square(n):
@@ -45,7 +45,7 @@ def arrays(op, n=4):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_an_operator_adds_its_action(device):
-    op = purlin.jit("laplace", device, dim=2, degree=1)
+    op = kingpost.jit("laplace", device, dim=2, degree=1)
     given, expected = arrays(op)
     y = np.ones_like(expected)
     op(y, **given)
@@ -53,10 +53,10 @@ def test_an_operator_adds_its_action(device):
 
 
 def test_an_operator_is_made_once():
-    op = purlin.jit("laplace", "c", degree=1)
-    assert purlin.jit("laplace", "c", degree=1) is op
-    assert purlin.jit("laplace", "c", degree=2) is not op
-    mapped = purlin.jit("laplace", "c", degree=1, mapping={"strategy": "single_cell", "cells": 8})
+    op = kingpost.jit("laplace", "c", degree=1)
+    assert kingpost.jit("laplace", "c", degree=1) is op
+    assert kingpost.jit("laplace", "c", degree=2) is not op
+    mapped = kingpost.jit("laplace", "c", degree=1, mapping={"strategy": "single_cell", "cells": 8})
     assert mapped is not op and mapped.mapping == {"strategy": "single_cell", "cells": 8}
     assert "factor: 8" in mapped.recipe
     assert mapped.steps()[-1].kernel == mapped.kernel == mapped.schedule.kernel
@@ -65,7 +65,7 @@ def test_an_operator_is_made_once():
 
 
 def test_tuning_keeps_the_fastest_right_mapping():
-    op = purlin.jit("mass", "c", degree=1, mapping={"strategy": "single_cell", "cells": 16})
+    op = kingpost.jit("mass", "c", degree=1, mapping={"strategy": "single_cell", "cells": 16})
     given, _ = arrays(op)
     y = np.zeros(25)
     trials = op.tune(y, **given)
@@ -77,7 +77,7 @@ def test_tuning_keeps_the_fastest_right_mapping():
 
 
 def test_a_roofline_is_a_picture():
-    op = purlin.jit("laplace", "c", degree=1)
+    op = kingpost.jit("laplace", "c", degree=1)
     given, expected = arrays(op)
     found = op.roofline(np.zeros_like(expected), **given)
     assert found.flops > 32 * 20 and found._repr_svg_().startswith("<svg")
@@ -92,7 +92,7 @@ LOWERED_ANEW = [
 
 @pytest.mark.parametrize("mapping", LOWERED_ANEW, ids=["orbits", "points", "rules"])
 def test_mappings_that_lower_the_form_anew_are_compiled_and_replay(mapping):
-    op = purlin.jit("laplace", "c", degree=1, mapping=mapping)
+    op = kingpost.jit("laplace", "c", degree=1, mapping=mapping)
     given, expected = arrays(op)
     y = np.zeros_like(expected)
     op(y, **given)
@@ -100,32 +100,32 @@ def test_mappings_that_lower_the_form_anew_are_compiled_and_replay(mapping):
     start = op.schedule.start
     assert op.recipe.startswith("lowering ")
     for recipe in (op.recipe, op.schedule.recipe_json):
-        again = purlin.Schedule(start).run(recipe)
+        again = kingpost.Schedule(start).run(recipe)
         assert again.kernel == op.kernel and again.recipe == op.recipe
-    assert purlin.Schedule.parse(str(op.schedule)).kernel == op.kernel
+    assert kingpost.Schedule.parse(str(op.schedule)).kernel == op.kernel
     assert op.steps()[-1].kernel == op.kernel
 
 
 def test_a_recipe_for_another_kernel_says_what_it_starts_from():
-    op = purlin.jit("laplace", "c", degree=2, mapping=LOWERED_ANEW[0])
-    own = purlin.jit("laplace", "c", degree=2, mapping={"strategy": "sequential"}).kernel
+    op = kingpost.jit("laplace", "c", degree=2, mapping=LOWERED_ANEW[0])
+    own = kingpost.jit("laplace", "c", degree=2, mapping={"strategy": "sequential"}).kernel
     for recipe in (op.recipe, op.schedule.recipe_json):
-        with pytest.raises(purlin.Refusal, match="starts from a form that is lowered with `symmetric_directions`"):
-            purlin.Schedule(own).run(recipe)
+        with pytest.raises(kingpost.Refusal, match="starts from a form that is lowered with `symmetric_directions`"):
+            kingpost.Schedule(own).run(recipe)
 
 
 def test_wrong_forms_are_refused():
-    with pytest.raises(purlin.FormError, match="^no operator `laplac`; there are `mass`"):
-        purlin.jit("laplac")
-    with pytest.raises(purlin.FormError, match="a int, needed a form of UFL, its JSON .* or one of"):
-        purlin.jit(3)
-    with pytest.raises(purlin.MappingError, match="there is no strategy `fast`"):
-        purlin.jit("laplace", mapping={"strategy": "fast"})
+    with pytest.raises(kingpost.FormError, match="^no operator `laplac`; there are `mass`"):
+        kingpost.jit("laplac")
+    with pytest.raises(kingpost.FormError, match="a int, needed a form of UFL, its JSON .* or one of"):
+        kingpost.jit(3)
+    with pytest.raises(kingpost.MappingError, match="there is no strategy `fast`"):
+        kingpost.jit("laplace", mapping={"strategy": "fast"})
     for wrong in ("2", 1.5, -1, None):
-        with pytest.raises(purlin.FormError, match=f"degree is {wrong!r}, needed a positive integer"):
-            purlin.jit("laplace", degree=wrong)
-    op = purlin.jit("laplace")
-    with pytest.raises(purlin.FormError, match="2 arrays by position, needed at most 1: the results `y`"):
+        with pytest.raises(kingpost.FormError, match=f"degree is {wrong!r}, needed a positive integer"):
+            kingpost.jit("laplace", degree=wrong)
+    op = kingpost.jit("laplace")
+    with pytest.raises(kingpost.FormError, match="2 arrays by position, needed at most 1: the results `y`"):
         op(np.zeros(2), np.zeros(2))
 
 
@@ -156,7 +156,7 @@ def inputs(op, check):
 @pytest.mark.parametrize("name", ["vector_mass", "hyperelasticity", "interior_penalty", "energy"])
 def test_imported_forms_give_the_results_of_ffcx(name, device):
     check = json.loads((SAMPLES / f"{name}.check.json").read_text())
-    op = purlin.jit(SAMPLES / f"{name}.json", device)
+    op = kingpost.jit(SAMPLES / f"{name}.json", device)
     expected = np.array(check["results"]["y"])
     shape = [a.shape for a in op.arguments if a.name == "y"][0]
     y = np.zeros(expected.size).reshape(-1, *map(int, shape[1:]))
@@ -171,18 +171,18 @@ def test_a_form_of_ufl_is_exported_and_compiled():
     mesh = ufl.Mesh(basix_ufl.element("Lagrange", "triangle", 1, shape=(2,)))
     space = ufl.FunctionSpace(mesh, basix_ufl.element("Lagrange", "triangle", 1))
     u, v = ufl.Coefficient(space), ufl.TestFunction(space)
-    op = purlin.jit(ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx)
+    op = kingpost.jit(ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx)
     x, cells = square(4)
     values = np.random.default_rng(6).standard_normal(len(x))
     y = np.zeros(len(x))
     maps = {a.name: cells for a in op.arguments if a.dtype == "i32" and a.kind == "array"}
     op(y, x=x, w0=values, **maps)
     assert np.allclose(y, stiffness(x, cells) @ values, rtol=0, atol=1e-13)
-    with pytest.raises(purlin.UnknownArgument, match="the form takes no argument `w1`; it takes `n_cells`"):
+    with pytest.raises(kingpost.UnknownArgument, match="the form takes no argument `w1`; it takes `n_cells`"):
         op(y, x=x, w1=values, **maps)
-    with pytest.raises(purlin.FormError, match="prism"):
+    with pytest.raises(kingpost.FormError, match="prism"):
         prism = ufl.Mesh(basix_ufl.element("Lagrange", "prism", 1, shape=(3,)))
-        purlin.jit(ufl.TestFunction(ufl.FunctionSpace(prism, basix_ufl.element("Lagrange", "prism", 1))) * ufl.dx)
+        kingpost.jit(ufl.TestFunction(ufl.FunctionSpace(prism, basix_ufl.element("Lagrange", "prism", 1))) * ufl.dx)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -197,7 +197,7 @@ def test_vectors_of_cells_go_in_and_out(device):
     values = np.random.default_rng(7).standard_normal(len(x))
     expected = stiffness(x, cells) @ values
 
-    op = purlin.jit(form, device, vector="cells", cell_values=["w0"])
+    op = kingpost.jit(form, device, vector="cells", cell_values=["w0"])
     maps = {a.name: cells for a in op.arguments if a.dtype == "i32" and a.kind == "array"}
     assert list(maps) == ["x_dofs"]
     y = np.full((len(cells), 3), np.nan)  # overwritten
@@ -207,25 +207,25 @@ def test_vectors_of_cells_go_in_and_out(device):
     assert np.allclose(assembled, expected, rtol=0, atol=1e-13)
 
     # in alone: the result is that of the mesh
-    op = purlin.jit(form, device, cell_values=iter(["w0"]))
+    op = kingpost.jit(form, device, cell_values=iter(["w0"]))
     maps = {a.name: cells for a in op.arguments if a.dtype == "i32" and a.kind == "array"}
     y = np.ones(len(x))
     op(y, x=x, w0=values[cells], **maps)
     assert np.allclose(y, 1 + expected, rtol=0, atol=1e-13)
-    with pytest.raises(purlin.errors.ShapeError, match="w0"):
+    with pytest.raises(kingpost.errors.ShapeError, match="w0"):
         op(y, x=x, w0=values, **maps)
 
 
 def test_vectors_of_cells_that_a_form_does_not_have_are_refused():
     sample = SAMPLES / "vector_mass.json"
-    with pytest.raises(purlin.FormError, match="values of `w7` cell by cell: found no coefficient of this name"):
-        purlin.jit(sample, cell_values=["w7"])
-    with pytest.raises(purlin.FormError, match="vector=`facets`: needed `assembled` or `cells`"):
-        purlin.jit(sample, vector="facets")
-    with pytest.raises(purlin.FormError, match="vector=`cells` is for linear forms, found a functional"):
-        purlin.jit(SAMPLES / "energy.json", vector="cells")
-    with pytest.raises(purlin.FormError, match="`laplace` has vectors of the mesh alone"):
-        purlin.jit("laplace", vector="cells")
+    with pytest.raises(kingpost.FormError, match="values of `w7` cell by cell: found no coefficient of this name"):
+        kingpost.jit(sample, cell_values=["w7"])
+    with pytest.raises(kingpost.FormError, match="vector=`facets`: needed `assembled` or `cells`"):
+        kingpost.jit(sample, vector="facets")
+    with pytest.raises(kingpost.FormError, match="vector=`cells` is for linear forms, found a functional"):
+        kingpost.jit(SAMPLES / "energy.json", vector="cells")
+    with pytest.raises(kingpost.FormError, match="`laplace` has vectors of the mesh alone"):
+        kingpost.jit("laplace", vector="cells")
 
 
 def test_positions_in_one_dimension_have_one_axis_or_two():
@@ -234,7 +234,7 @@ def test_positions_in_one_dimension_have_one_axis_or_two():
     mesh = ufl.Mesh(basix_ufl.element("Lagrange", "interval", 1, shape=(1,)))
     space = ufl.FunctionSpace(mesh, basix_ufl.element("Lagrange", "interval", 1))
     u, v = ufl.Coefficient(space), ufl.TestFunction(space)
-    op = purlin.jit(u * v * ufl.dx)
+    op = kingpost.jit(u * v * ufl.dx)
     x = np.array([0.0, 0.25, 1.0])
     cells = np.array([[0, 1], [1, 2]], dtype=np.int32)
     fields = {a.name: np.ones(3) for a in op.arguments if a.kind == "array" and a.dtype == "f64"}
@@ -246,7 +246,7 @@ def test_positions_in_one_dimension_have_one_axis_or_two():
         given = {name: value for name, value in fields.items() if name not in ("y", "x")}
         try:
             op(y, x=positions, **given)
-        except purlin.errors.LayoutError as error:
+        except kingpost.errors.LayoutError as error:
             results.append(error.argument)
         else:
             results.append(y.tolist())
@@ -256,7 +256,7 @@ def test_positions_in_one_dimension_have_one_axis_or_two():
 
 def test_an_operator_says_where_its_mapping_is_known_from(tmp_path):
     sample = SAMPLES / "vector_mass.json"
-    op = purlin.jit(sample)
+    op = kingpost.jit(sample)
     tiles = op.mapping["then"]
     assert op.mapping == {"strategy": "modes", "then": tiles}
     # a vector of the processor, and half of its registers
@@ -264,14 +264,14 @@ def test_an_operator_says_where_its_mapping_is_known_from(tmp_path):
     assert tiles == {"strategy": "point_tiles", "cells": cells, "sums": sums} and cells in (2, 4, 8)
     reason = (
         f"modes, tiles of points, {cells} cells a group, {sums} sums, constant tables (a vector of cells, modes "
-        "instead of quadrature points; `purlin tune` may find a better one)"
+        "instead of quadrature points; `kingpost tune` may find a better one)"
     )
     assert op.mapping_reason == reason
-    given = purlin.jit(sample, mapping={"strategy": "single_cell", "cells": 4})
+    given = kingpost.jit(sample, mapping={"strategy": "single_cell", "cells": 4})
     assert given.mapping_reason == "single cell, 4 a group"
     # a file that cannot be read is no empty one
-    with pytest.raises(purlin.errors.MappingError, match="cannot read"):
-        purlin.jit(sample, trials=tmp_path)
+    with pytest.raises(kingpost.errors.MappingError, match="cannot read"):
+        kingpost.jit(sample, trials=tmp_path)
 
 
 def spaces():
@@ -297,25 +297,25 @@ def test_a_form_that_is_zero_adds_nothing():
     v, dk = ufl.TestFunction(p1), ufl.TrialFunction(p2)
     x, cells = square(2)
     given = {"x": x, "x_dofs": cells, "p1_dofs": cells}
-    linear = purlin.jit(ufl.derivative(u * u * ufl.dx, k, v))
+    linear = kingpost.jit(ufl.derivative(u * u * ufl.dx, k, v))
     y = np.arange(9.0)
     linear(y, **given)
     assert y.tolist() == list(range(9))
     assert "inside" in linear.check(y, **given)
     vectors = np.ones((8, 3))
-    purlin.jit(ufl.derivative(u * u * ufl.dx, k, v), vector="cells")(vectors, x=x, x_dofs=cells)
+    kingpost.jit(ufl.derivative(u * u * ufl.dx, k, v), vector="cells")(vectors, x=x, x_dofs=cells)
     assert not vectors.any()
     zero = ufl.derivative(u * v * ufl.dx, k, dk)
     matrices = np.ones((8, 3, 6))
-    purlin.jit(zero)(matrices, x=x, x_dofs=cells)
+    kingpost.jit(zero)(matrices, x=x, x_dofs=cells)
     assert (matrices == 1).all()
-    csr = purlin.jit(zero, matrix="sparse").assemble(**given, p2_dofs=numbers_of_edges(cells))
+    csr = kingpost.jit(zero, matrix="sparse").assemble(**given, p2_dofs=numbers_of_edges(cells))
     assert len(csr.indptr) == 10 and not csr.data.any()
     number = np.ones(1)
-    purlin.jit(ufl.derivative(u * ufl.dx, k, u))(number, x=x, x_dofs=cells)
+    kingpost.jit(ufl.derivative(u * ufl.dx, k, u))(number, x=x, x_dofs=cells)
     assert number.tolist() == [1]
     # with a form that is not
-    two = purlin.jit([ufl.derivative(u * u * ufl.dx, k, v), u * v * ufl.dx])
+    two = kingpost.jit([ufl.derivative(u * u * ufl.dx, k, v), u * v * ufl.dx])
     y0, y1 = np.zeros(9), np.zeros(9)
     two(y0, y1, w0=np.ones(9), **given)
     assert not y0.any() and abs(y1.sum() - 1) < 1e-14
@@ -331,12 +331,12 @@ def test_a_form_that_is_zero_adds_nothing():
     for space, shape in ((vector, (8, 3, 2)), (mixed, (8, 9))):
         w = ufl.TestFunction(space)
         found = np.ones(shape)
-        purlin.jit(ufl.derivative(w[0] * u * ufl.ds, k, ufl.Coefficient(p2)), vector="cells")(found, x=x, x_dofs=cells)
+        kingpost.jit(ufl.derivative(w[0] * u * ufl.ds, k, ufl.Coefficient(p2)), vector="cells")(found, x=x, x_dofs=cells)
         assert not found.any()
     # the numbering and the points of a quadrature element are its own
     element = basix_ufl.quadrature_element("triangle", degree=2)
     values = ufl.TestFunction(ufl.FunctionSpace(mesh, element))
-    at_points = purlin.jit(ufl.derivative(k * values * ufl.dx, u, ufl.Coefficient(p1)), vector="cells")
+    at_points = kingpost.jit(ufl.derivative(k * values * ufl.dx, u, ufl.Coefficient(p1)), vector="cells")
     found = np.ones((8, len(element.custom_quadrature()[1])))
     at_points(found, x=x, x_dofs=cells)
     assert not found.any()
@@ -349,7 +349,7 @@ def test_blocks_are_one_operator():
     blocks = ufl.extract_blocks(u * v * ufl.dx + p * v * ufl.dx + 2 * p * q * ufl.dx)
     x, cells = square(2)
     maps = {"p1_dofs": cells, "p2_dofs": numbers_of_edges(cells)}
-    op = purlin.jit(blocks, matrix="sparse")
+    op = kingpost.jit(blocks, matrix="sparse")
     found = op.assemble(x=x, x_dofs=cells, **maps)
     # the third block is none
     assert list(found) == ["y0", "y1", "y3"]
@@ -358,7 +358,7 @@ def test_blocks_are_one_operator():
         csr = found[name]
         assert len(csr.indptr) == sizes[rows] + 1 and csr.indices.max() == sizes[columns] - 1
         assert abs(csr.data.sum() - area) < 1e-13
-    alone = purlin.jit(blocks[0][1], matrix="sparse").assemble(x=x, x_dofs=cells, **maps)
+    alone = kingpost.jit(blocks[0][1], matrix="sparse").assemble(x=x, x_dofs=cells, **maps)
     assert np.allclose(alone.data, found["y1"].data, rtol=0, atol=1e-15)
     assert np.array_equal(alone.indices, found["y1"].indices)
     # patterns of an earlier call
@@ -372,7 +372,7 @@ def test_constants_with_components_are_arrays():
     u, v = ufl.Coefficient(p1), ufl.TestFunction(p1)
     K, T = ufl.Constant(mesh, shape=(2,)), ufl.Constant(mesh, shape=(2, 2))
     form = ufl.dot(K, T * ufl.grad(u)) * v * ufl.dx + K[1] * v * ufl.ds
-    op = purlin.jit(form, names={u: "u", K: "K", T: "T"})
+    op = kingpost.jit(form, names={u: "u", K: "K", T: "T"})
     x, cells = square(2)
     facets = {"facet_cells": np.array([0], np.int32), "local_facets": np.array([0], np.int32)}
     fixed = {"x": x, "x_dofs": cells, "p1_dofs": cells, "u": np.linspace(0, 1, 9), "exterior_facets": facets}
@@ -389,13 +389,13 @@ def test_constants_with_components_are_arrays():
     op(found, **{**fixed, "exterior_facets": facets | {"K": [0.5, 2.0]}}, K=[0.5, 2.0], T=[[1, 2], [3, 4]])
     assert np.array_equal(found, expected)
     wrong = [
-        (purlin.ShapeError, "argument `K` has shape \\(3,\\), needed \\(2,\\)", {"K": [1, 2, 3]}),
-        (purlin.DtypeError, "argument `K` is a str, needed an array of numbers of shape \\(2,\\)", {"K": "ab"}),
-        (purlin.DtypeError, "argument `K` is a list, needed an array of numbers", {"K": ["1", "2"]}),
-        (purlin.DtypeError, "argument `T` is a list, needed an array of numbers", {"K": [1, 2], "T": [[1], [2, 3]]}),
-        (purlin.ArgumentError, "`K` is a masked array with 1 masked", {"K": np.ma.array([1, 2], mask=[0, 1])}),
-        (purlin.ArgumentError, "argument `K_1` was given twice: as itself, and in `K`", {"K": [1, 2], "K_1": 2.0}),
-        (purlin.MissingArgument, "needs argument `K_0`", {"T": [[1, 2], [3, 4]]}),
+        (kingpost.ShapeError, "argument `K` has shape \\(3,\\), needed \\(2,\\)", {"K": [1, 2, 3]}),
+        (kingpost.DtypeError, "argument `K` is a str, needed an array of numbers of shape \\(2,\\)", {"K": "ab"}),
+        (kingpost.DtypeError, "argument `K` is a list, needed an array of numbers", {"K": ["1", "2"]}),
+        (kingpost.DtypeError, "argument `T` is a list, needed an array of numbers", {"K": [1, 2], "T": [[1], [2, 3]]}),
+        (kingpost.ArgumentError, "`K` is a masked array with 1 masked", {"K": np.ma.array([1, 2], mask=[0, 1])}),
+        (kingpost.ArgumentError, "argument `K_1` was given twice: as itself, and in `K`", {"K": [1, 2], "K_1": 2.0}),
+        (kingpost.MissingArgument, "needs argument `K_0`", {"T": [[1, 2], [3, 4]]}),
     ]
     for error, message, given in wrong:
         with pytest.raises(error, match=message):
@@ -407,28 +407,28 @@ def test_options_that_mean_nothing_are_refused():
     u, v, k = ufl.Coefficient(p1), ufl.TestFunction(p1), ufl.Coefficient(p1)
     form = u * v * ufl.dx
     refused = [
-        (purlin.UnknownArgument, "`jit` has no option `nams`; did you mean `names`", form, {"nams": {}}),
-        (purlin.UnknownArgument, "`jit` has no option `zzz`; it has `device`, ", form, {"zzz": 1}),
-        (purlin.UnknownArgument, "option `names` is for forms of UFL, found the text", "laplace", {"names": {}}),
-        (purlin.FormError, "names: found a list, needed a mapping", form, {"names": ["u"]}),
-        (purlin.FormError, "names: found `w_.*`, needed a coefficient or constant .* it has `w_", form, {"names": {k: "k"}}),
-        (purlin.FormError, "names: found the `id` 7, needed", form, {"names": {7: "k"}}),
-        (purlin.FormError, "names: `y` is the name of a result, needed one of its own", form, {"names": {u: "y"}}),
-        (purlin.FormError, "names: `x` is the name of the positions", form, {"names": {u: "x"}}),
-        (purlin.FormError, "names: `u` is the name of another", u * k * v * ufl.dx, {"names": {u: "u", k: "u"}}),
-        (purlin.FormError, "outputs: `x` is the name of the positions", form, {"outputs": ["x"]}),
-        (purlin.FormError, "outputs: `a` is the name of a result", [form, form], {"outputs": ["a", "a"]}),
-        (purlin.FormError, "outputs: found 2 names, needed 1", form, {"outputs": ["a", "b"]}),
-        (purlin.FormError, "outputs: found a str, needed a list", form, {"outputs": "y"}),
-        (purlin.FormError, "found an equation; export `lhs", form == 0, {}),
-        (purlin.FormError, "matrix=`sparse` is for bilinear forms, found a linear form", form, {"matrix": "sparse"}),
-        (purlin.FormError, "matrix=`diagonal` is for bilinear forms, found a functional", u * ufl.dx, {"matrix": "diagonal"}),
+        (kingpost.UnknownArgument, "`jit` has no option `nams`; did you mean `names`", form, {"nams": {}}),
+        (kingpost.UnknownArgument, "`jit` has no option `zzz`; it has `device`, ", form, {"zzz": 1}),
+        (kingpost.UnknownArgument, "option `names` is for forms of UFL, found the text", "laplace", {"names": {}}),
+        (kingpost.FormError, "names: found a list, needed a mapping", form, {"names": ["u"]}),
+        (kingpost.FormError, "names: found `w_.*`, needed a coefficient or constant .* it has `w_", form, {"names": {k: "k"}}),
+        (kingpost.FormError, "names: found the `id` 7, needed", form, {"names": {7: "k"}}),
+        (kingpost.FormError, "names: `y` is the name of a result, needed one of its own", form, {"names": {u: "y"}}),
+        (kingpost.FormError, "names: `x` is the name of the positions", form, {"names": {u: "x"}}),
+        (kingpost.FormError, "names: `u` is the name of another", u * k * v * ufl.dx, {"names": {u: "u", k: "u"}}),
+        (kingpost.FormError, "outputs: `x` is the name of the positions", form, {"outputs": ["x"]}),
+        (kingpost.FormError, "outputs: `a` is the name of a result", [form, form], {"outputs": ["a", "a"]}),
+        (kingpost.FormError, "outputs: found 2 names, needed 1", form, {"outputs": ["a", "b"]}),
+        (kingpost.FormError, "outputs: found a str, needed a list", form, {"outputs": "y"}),
+        (kingpost.FormError, "found an equation; export `lhs", form == 0, {}),
+        (kingpost.FormError, "matrix=`sparse` is for bilinear forms, found a linear form", form, {"matrix": "sparse"}),
+        (kingpost.FormError, "matrix=`diagonal` is for bilinear forms, found a functional", u * ufl.dx, {"matrix": "diagonal"}),
     ]
     for error, message, wrong, options in refused:
         with pytest.raises(error, match=message):
-            purlin.jit(wrong, **options)
+            kingpost.jit(wrong, **options)
     # the name of the result is free where the result has another
-    op = purlin.jit(form, names={u: "y"}, outputs=["b"])
+    op = kingpost.jit(form, names={u: "y"}, outputs=["b"])
     assert [a.name for a in op.arguments if a.is_written] == ["b"] and "y" in {a.name for a in op.arguments}
 
 
@@ -437,17 +437,17 @@ def test_functions_of_another_mesh_are_refused():
     _, other, q1, _ = spaces()
     v = ufl.TestFunction(p1)
     for wrong in (ufl.Coefficient(q1), ufl.SpatialCoordinate(other)[0], ufl.CellVolume(other)):
-        with pytest.raises(purlin.FormError, match="of another mesh than that of its integral; interpolate"):
-            purlin.jit(wrong * v * ufl.dx(mesh))
+        with pytest.raises(kingpost.FormError, match="of another mesh than that of its integral; interpolate"):
+            kingpost.jit(wrong * v * ufl.dx(mesh))
     # a constant is a number wherever it was made
-    purlin.jit(ufl.Constant(other) * v * ufl.dx(mesh))
+    kingpost.jit(ufl.Constant(other) * v * ufl.dx(mesh))
 
 
 def test_export_options_are_those_of_the_exporter():
     import inspect
 
-    exporter = pytest.importorskip("purlin.export")
-    from purlin.operator import EXPORT_OPTIONS
+    exporter = pytest.importorskip("kingpost.export")
+    from kingpost.operator import EXPORT_OPTIONS
 
     assert tuple(inspect.signature(exporter.export_form).parameters)[1:] == EXPORT_OPTIONS
 
@@ -481,7 +481,7 @@ def test_forms_of_ufl_are_lowered_anew(mapping, cell, degree, scalar, tolerance)
     name = f"p{degree}_dofs"
     results = []
     for chosen in (None, mapping):
-        op = purlin.jit(form, "c", mapping=chosen, scalar=scalar)
+        op = kingpost.jit(form, "c", mapping=chosen, scalar=scalar)
         y = np.zeros(dofs.size, dtype=given["w0"].dtype)
         op(y, **given, **{name: dofs})
         results.append(y)
@@ -491,9 +491,9 @@ def test_forms_of_ufl_are_lowered_anew(mapping, cell, degree, scalar, tolerance)
 
 def test_numbers_by_dimension_give_the_same_result():
     form, given, dofs = lagrange(3)
-    op = purlin.jit(form, "c", by_dimension=True)
+    op = kingpost.jit(form, "c", by_dimension=True)
     assert op.entity_parts == (4, 12, 4)
-    new, order = purlin.number_by_dimension(dofs, op.entity_parts)
+    new, order = kingpost.number_by_dimension(dofs, op.entity_parts)
     assert sorted(order) == list(range(dofs.size)) and (order[new] == dofs).all()
     # the vertices of all cells come last
     assert (new[:, :4] >= dofs.size - 12).all() and new[0, 4] == 0
@@ -501,18 +501,18 @@ def test_numbers_by_dimension_give_the_same_result():
     op(expected, p3_dofs=dofs, **given)
     op(found, p3_dofs=new, **{**given, "w0": given["w0"][order]})
     assert np.allclose(found, expected[order], rtol=0, atol=1e-13)
-    with pytest.raises(purlin.ShapeError, match="needed \\[cells, 10\\]"):
-        purlin.number_by_dimension(dofs, (4, 6))
+    with pytest.raises(kingpost.ShapeError, match="needed \\[cells, 10\\]"):
+        kingpost.number_by_dimension(dofs, (4, 6))
 
 
-PATH_OF_TUNED = purlin.tuning.path
+PATH_OF_TUNED = kingpost.tuning.path
 
 
 def test_tuned_mappings_are_those_of_later_processes(tmp_path, monkeypatch):
-    monkeypatch.setattr(purlin.tuning, "path", PATH_OF_TUNED)
-    monkeypatch.setenv("PURLIN_CACHE_DIR", str(tmp_path / "cache"))
-    purlin.operator._cache.clear()
-    op = purlin.jit("helmholtz", "c", degree=1)
+    monkeypatch.setattr(kingpost.tuning, "path", PATH_OF_TUNED)
+    monkeypatch.setenv("KINGPOST_CACHE_DIR", str(tmp_path / "cache"))
+    kingpost.operator._cache.clear()
+    op = kingpost.jit("helmholtz", "c", degree=1)
     given, _ = arrays(op)
     lines = []
     trials = op.tune(np.zeros(25), progress=lines.append, **given)
@@ -521,38 +521,38 @@ def test_tuned_mappings_are_those_of_later_processes(tmp_path, monkeypatch):
     assert trials._repr_html_().count("<tr>") == 1 + len(timed)
 
     def in_another_process():
-        purlin.operator._cache.clear()
-        return purlin.jit("helmholtz", "c", degree=1)
+        kingpost.operator._cache.clear()
+        return kingpost.jit("helmholtz", "c", degree=1)
 
     again = in_another_process()
     assert again.mapping == op.mapping
     assert "(tuned on this device for n_cells = 32, " in again.mapping_reason
-    other = purlin.jit("helmholtz", "c", degree=2)
+    other = kingpost.jit("helmholtz", "c", degree=2)
     assert "tuned on this device" not in other.mapping_reason
     # a mapping that is asked for wins
     single = {"strategy": "single_cell", "cells": 8}
-    assert purlin.jit("helmholtz", "c", degree=1, mapping=single).mapping == single
+    assert kingpost.jit("helmholtz", "c", degree=1, mapping=single).mapping == single
 
     file = tmp_path / "shared.jsonl"
-    assert purlin.tuning.export(file) == 1
-    monkeypatch.setenv("PURLIN_CACHE_DIR", str(tmp_path / "of_another_user"))
+    assert kingpost.tuning.export(file) == 1
+    monkeypatch.setenv("KINGPOST_CACHE_DIR", str(tmp_path / "of_another_user"))
     assert "tuned" not in in_another_process().mapping_reason
-    assert purlin.tuning.load(file) == 1
+    assert kingpost.tuning.load(file) == 1
     assert in_another_process().mapping == op.mapping
     # what another version wrote is no obstacle here, and is refused where it is loaded
-    with open(purlin.tuning.path(), "a") as out:
+    with open(kingpost.tuning.path(), "a") as out:
         out.write('{"form": 1}\nnothing\n')
     assert in_another_process().mapping == op.mapping
     (tmp_path / "broken.jsonl").write_text("nothing\n")
-    with pytest.raises(purlin.ArgumentError, match="line 1: needed a tuned mapping"):
-        purlin.tuning.load(tmp_path / "broken.jsonl")
+    with pytest.raises(kingpost.ArgumentError, match="line 1: needed a tuned mapping"):
+        kingpost.tuning.load(tmp_path / "broken.jsonl")
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("degree", [1, 2])
 def test_batches_are_one_call(device, degree):
     """Of several right-hand sides; in any mapping, after tuning, and pickled."""
-    op = purlin.jit("laplace", device, dim=2, degree=degree)
+    op = kingpost.jit("laplace", device, dim=2, degree=degree)
     x, cells = square(3)
     dofs = cells if degree == 1 else numbers_of_edges(cells)
     rest = {"coords": x, "cell_vertices": cells, "dofs": dofs}
@@ -564,11 +564,11 @@ def test_batches_are_one_call(device, degree):
     assert [a.shape[0] for a in several.arguments if a.name in ("y", "u")] == ["batches", "batches"]
     again = pickle.loads(pickle.dumps(several))
     several.tune(np.zeros_like(u), u=u, **rest, progress=False)
-    for run in (several, again, purlin.checked(op).batched("u")):
+    for run in (several, again, kingpost.checked(op).batched("u")):
         found = np.ones_like(u)
         run(found, u=u, **rest)
         assert np.allclose(found, expected, rtol=0, atol=1e-13)  # sums of at most 36 products in f64
-    with pytest.raises(purlin.UnknownArgument, match="the form takes no array `v`; it takes `y`"):
+    with pytest.raises(kingpost.UnknownArgument, match="the form takes no array `v`; it takes `y`"):
         op.batched("v")
-    with pytest.raises(purlin.FormError, match="one for batches already"):
+    with pytest.raises(kingpost.FormError, match="one for batches already"):
         several.batched("u")

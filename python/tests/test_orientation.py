@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import ufl
 from basix.ufl import element, mixed_element
-from purlin.export import export_form
+from kingpost.export import export_form
 from tabulated import assemble
 from write_samples import domain_of, space_elements
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="skipped: this s
 
 BEGIN = """
 import os, signal, sys, threading, time
-import numpy as np, purlin
+import numpy as np, kingpost
 from test_compile import AXPY, scheduled
 def run(kernel, n=1000):
     y = np.zeros(n)
@@ -57,7 +57,7 @@ def test_a_child_runs_kernels_as_its_parent(threads):
         def grandchild():
             run(kernel)
             run(scheduled("c"))          # compiled before
-            run(purlin.compile(AXPY.replace("axpy", "fresh")))  # and in the child
+            run(kingpost.compile(AXPY.replace("axpy", "fresh")))  # and in the child
             assert in_child(lambda: [run(kernel) for _ in range(3)]) == 0
             run(kernel)
         assert in_child(grandchild) == 0
@@ -90,9 +90,9 @@ def test_solves_go_on_in_a_child():
     script(
         """
         n = 5000
-        matrix = purlin.Csr(np.arange(n + 1), np.arange(n), np.full(n, 2.0))
+        matrix = kingpost.Csr(np.arange(n + 1), np.arange(n), np.full(n, 2.0))
         def solve():
-            found = purlin.solve(matrix, np.ones(n), preconditioner="amg")
+            found = kingpost.solve(matrix, np.ones(n), preconditioner="amg")
             assert found.converged and np.allclose(found.x, 0.5)
         solve()
         def twice():
@@ -116,7 +116,7 @@ def test_forms_are_compiled_and_assembled_in_a_child():
         u, v = ufl.TrialFunction(space), ufl.TestFunction(space)
         x, cells = square(40)
         def assemble(form):
-            matrix = purlin.jit(form, matrix="sparse").assemble(x=x, x_dofs=cells, p1_dofs=cells)
+            matrix = kingpost.jit(form, matrix="sparse").assemble(x=x, x_dofs=cells, p1_dofs=cells)
             return matrix.data.sum()
         mass = u * v * ufl.dx
         assert abs(assemble(mass) - 1.0) < 1e-12
@@ -166,8 +166,8 @@ SOLVE = """
     rows = np.repeat(np.arange(n), np.diff(starts))
     columns = np.arange(3 * n - 2) - starts[rows] + np.maximum(rows - 1, 0)
     data = np.where(columns == rows, 2.0 + 1e-9, -1.0)
-    matrix = purlin.Csr(starts, columns, data)
-    purlin.solve(purlin.Csr(np.arange(3), np.arange(2), np.ones(2)), np.ones(2))
+    matrix = kingpost.Csr(starts, columns, data)
+    kingpost.solve(kingpost.Csr(np.arange(3), np.arange(2), np.ones(2)), np.ones(2))
     print("ready", flush=True)
     try:
         {call}
@@ -179,7 +179,7 @@ SOLVE = """
 
 @pytest.mark.parametrize("method", ["cg", "bicgstab", "gmres"])
 def test_a_solve_is_interrupted(method):
-    call = f'purlin.solve(matrix, np.ones(n), method="{method}", relative=0.0, max_iterations=10**9)'
+    call = f'kingpost.solve(matrix, np.ones(n), method="{method}", relative=0.0, max_iterations=10**9)'
     out, err, code, seconds = interrupted(SOLVE.format(call=call), 1.0)
     assert (out, code) == ("interrupted\n", 0), (out, err)
     assert seconds < SOON, seconds
@@ -188,7 +188,7 @@ def test_a_solve_is_interrupted(method):
 def test_handlers_of_other_signals_run_during_a_solve():
     call = (
         'signal.signal(signal.SIGUSR1, lambda *_: print("served", flush=True)); '
-        'purlin.solve(matrix, np.ones(n), relative=0.0, max_iterations=10**9)'
+        'kingpost.solve(matrix, np.ones(n), relative=0.0, max_iterations=10**9)'
     )
     command = [sys.executable, "-c", BEGIN + textwrap.dedent(SOLVE.format(call=call))]
     child = subprocess.Popen(command, cwd=HERE, stdout=subprocess.PIPE, text=True)
@@ -205,13 +205,13 @@ def test_handlers_of_other_signals_run_during_a_solve():
 def test_a_tune_is_interrupted():
     text = """
         from test_operator import arrays
-        op = purlin.jit("mass", "c", degree=1)
+        op = kingpost.jit("mass", "c", degree=1)
         given, expected = arrays(op, 40)
         print("ready", flush=True)
         try:
             while True:
-                purlin.operator._cache.clear()
-                op = purlin.jit("mass", "c", degree=1)
+                kingpost.operator._cache.clear()
+                op = kingpost.jit("mass", "c", degree=1)
                 op.tune(np.zeros_like(expected), **given)
         except KeyboardInterrupt:
             print("interrupted", flush=True)
@@ -231,7 +231,7 @@ def test_a_compiler_is_ended_by_a_signal(tmp_path):
         os.environ["CC"] = {str(slow)!r}
         print("ready", flush=True)
         try:
-            purlin.compile(AXPY)
+            kingpost.compile(AXPY)
         except KeyboardInterrupt:
             print("interrupted", flush=True)
     """

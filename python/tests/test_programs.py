@@ -7,7 +7,7 @@ import textwrap
 import numpy
 import pytest
 
-import purlin
+import kingpost
 
 SCALE = "kernel scale\nparam n: i32\narg a: f64[n] in\narg b: f64[n] out\n\nfor i in 0..n\n  s: b[i] = 2.0*a[i]\n"
 ADD = "kernel add\nparam n: i32\narg b: f64[n] in\narg c: f64[n] inout\n\nfor i in 0..n\n  s: c[i] += b[i]\n"
@@ -15,28 +15,28 @@ SQUARE = "kernel square\nparam n: i32\narg c: f64[n] inout\n\nfor i in 0..n\n  s
 
 
 def test_the_examples_of_programs():
-    assert doctest.testmod(sys.modules["purlin.programs"]).failed == 0
+    assert doctest.testmod(sys.modules["kingpost.programs"]).failed == 0
 
 
 def test_three_kernels_become_one_loop():
-    fused = purlin.fuse_kernels([SCALE, ADD, SQUARE], "all")
+    fused = kingpost.fuse_kernels([SCALE, ADD, SQUARE], "all")
     assert fused.names == ({}, {"i": "i_1", "s": "s_1"}, {"i": "i_2", "s": "s_2"})
-    s = purlin.Schedule(fused.kernel)
+    s = kingpost.Schedule(fused.kernel)
     s.fuse_launches(["scale", "add", "square"])
     s.fuse("i", "i_1")
     s.fuse("i", "i_2")
     for kernel in (fused.kernel, s.kernel):
         a, b, c = numpy.array([1.0, 2.0]), numpy.zeros(2), numpy.array([3.0, 0.5])
-        purlin.compile(kernel, "c")(a=a, b=b, c=c)
+        kingpost.compile(kernel, "c")(a=a, b=b, c=c)
         assert b.tolist() == [2.0, 4.0] and c.tolist() == [25.0, 20.25]
-    with pytest.raises(purlin.Refusal, match="`b` is declared in two ways"):
-        purlin.fuse_kernels([SCALE, ADD.replace("b: f64[n]", "b: f64[n + 1]")])
+    with pytest.raises(kingpost.Refusal, match="`b` is declared in two ways"):
+        kingpost.fuse_kernels([SCALE, ADD.replace("b: f64[n]", "b: f64[n + 1]")])
 
 
 def test_names_are_followed_through_several_kernels():
     # `c` is a temporary of the first and an argument of the third
     first = "kernel first\narg a: f64[4] out\ntemp c: f64 private\n\nfor i in 0..4\n  s: c = 1.0\n  r: a[i] = c\n"
-    fused = purlin.fuse_kernels([first, first.replace("a:", "d:").replace("a[", "d["), SQUARE])
+    fused = kingpost.fuse_kernels([first, first.replace("a:", "d:").replace("a[", "d["), SQUARE])
     own, second, third = fused.names
     kernel = fused.kernel
     assert own["c"] in kernel.variables and second["c"] in kernel.variables and own["c"] != second["c"]
@@ -45,31 +45,31 @@ def test_names_are_followed_through_several_kernels():
 
 def test_a_batch_of_data():
     dot = "kernel dot\nparam n: i32\narg a: f64[n] in\narg b: f64[n] in\narg s: f64 out\n\ns0: s = sum(i in 0..n: a[i]*b[i])\n"
-    kernel = purlin.to_batched(dot, "m", ["a", "s"])
+    kernel = kingpost.to_batched(dot, "m", ["a", "s"])
     a, b, s = numpy.arange(6.0).reshape(2, 3), numpy.array([1.0, 10.0, 100.0]), numpy.zeros(2)
-    purlin.compile(kernel, "c")(a=a, b=b, s=s)
+    kingpost.compile(kernel, "c")(a=a, b=b, s=s)
     assert s.tolist() == (a @ b).tolist()
-    assert "f64[2, n]" in str(purlin.to_batched(dot, 2, ["a", "s"]))
-    with pytest.raises(purlin.Refusal, match="needed `s` among them"):
-        purlin.to_batched(dot, 2, ["a"])
+    assert "f64[2, n]" in str(kingpost.to_batched(dot, 2, ["a", "s"]))
+    with pytest.raises(kingpost.Refusal, match="needed `s` among them"):
+        kingpost.to_batched(dot, 2, ["a"])
 
 
 def test_arguments_are_renamed_and_left_out():
-    swapped = purlin.rename_arguments(SCALE, {"a": "b", "b": "a"})
+    swapped = kingpost.rename_arguments(SCALE, {"a": "b", "b": "a"})
     assert "s: a[i] = 2.0*b[i]" in str(swapped)
-    kernel, removed = purlin.remove_unused_arguments(SCALE.replace("\narg b", "\narg w: f64[n] in\narg b"))
-    assert removed == ["w"] and kernel == purlin.Kernel.parse(SCALE)
+    kernel, removed = kingpost.remove_unused_arguments(SCALE.replace("\narg b", "\narg w: f64[n] in\narg b"))
+    assert removed == ["w"] and kernel == kingpost.Kernel.parse(SCALE)
 
 
 def test_counts_are_formulas():
-    stats = purlin.statistics(ADD.replace("0..n", "1..n - 1"))
+    stats = kingpost.statistics(ADD.replace("0..n", "1..n - 1"))
     assert str(stats.flops) == "[n >= 2]*(n - 2)" and stats.flops.exact and stats.flops.reason is None
     assert (stats.flops(n=10), stats.flops(n=1)) == (8, 0)
     assert stats.operations["add", "f64"](n=5) == stats.writes["c"](n=5) == stats.instances["s"](n=5) == 3
     assert stats.reads["b"](n=5) == 3
-    with pytest.raises(purlin.errors.StatisticsError, match="no value with no parameter"):
+    with pytest.raises(kingpost.errors.StatisticsError, match="no value with no parameter"):
         stats.flops()
-    data = purlin.statistics(ADD.replace("+= b[i]", "+= 1.0 if b[i] < 0.0"))
+    data = kingpost.statistics(ADD.replace("+= b[i]", "+= 1.0 if b[i] < 0.0"))
     assert str(data.flops) == "at most n" and not data.flops.exact
 
 
@@ -88,7 +88,7 @@ def test_barriers_and_launches_are_formulas():
         for j in 0..128 {l.0}
           a[b, j] = t[127 - j]
     """
-    stats = purlin.statistics(textwrap.dedent(text))
+    stats = kingpost.statistics(textwrap.dedent(text))
     assert (stats.launches(), stats.sub_group_barriers(), stats.barriers(n=3, m=5)) == (1, 0, 30)
-    raced = purlin.statistics(textwrap.dedent(text).replace("t[127 - j]", "a[0, 127 - j]"))
+    raced = kingpost.statistics(textwrap.dedent(text).replace("t[127 - j]", "a[0, 127 - j]"))
     assert "a[0, " in raced.barriers.reason or "`a" in raced.barriers.reason

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import purlin
+import kingpost
 
 BEST = np.dtype([("value", "f8"), ("at", "i8")])
 HEAD = """
@@ -25,17 +25,17 @@ arg best: Best[n] inout
 for i in 0..n
   best[i] argmin= new[i]
 """
-DEVICES = sorted({"c", "opencl"} & set(purlin.devices()))
+DEVICES = sorted({"c", "opencl"} & set(kingpost.devices()))
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_results_are_structures(device):
     x = np.random.default_rng(3).random((5, 8))
     best = np.zeros(5, BEST)
-    purlin.compile(ROWS, device)(x=x, best=best)
+    kingpost.compile(ROWS, device)(x=x, best=best)
     assert (best["value"] == x.min(axis=1)).all() and (best["at"] == x.argmin(axis=1)).all()
     fields = {"value": np.zeros(5), "at": np.zeros(5, "i8")}
-    rows = purlin.compile(ROWS, device)
+    rows = kingpost.compile(ROWS, device)
     rows(x=x, best=fields)
     apart = {"best_value": np.zeros(5), "best_at": np.zeros(5, "i8")}
     rows.bind(x=x, **apart)()
@@ -48,7 +48,7 @@ def test_results_are_structures(device):
 def test_structures_are_read_and_written():
     new = np.array([(1.0, 7), (2.0, 3), (0.5, 1)], BEST)
     best = np.array([(1.0, 9), (1.5, 2), (3.0, 0)], BEST)
-    older = purlin.compile(OLDER)
+    older = kingpost.compile(OLDER)
     older.check(new=new, best=best)
     older(new=new, best=best)
     assert best.tolist() == [(1.0, 7), (1.5, 2), (0.5, 1)]
@@ -63,45 +63,45 @@ def test_structures_are_read_and_written():
 
 
 def test_a_step_keeps_what_becomes_of_structures():
-    s = purlin.Schedule(ROWS)
+    s = kingpost.Schedule(ROWS)
     s.realise("j")
     s.split("i", 4)
     x = np.random.default_rng(4).random((6, 8))
     best = np.zeros(6, BEST)
-    purlin.compile(s)(x=x, best=best)
+    kingpost.compile(s)(x=x, best=best)
     assert (best["at"] == x.argmin(axis=1)).all()
 
 
 def test_fields_that_do_not_fit_are_refused():
-    older = purlin.compile(OLDER)
+    older = kingpost.compile(OLDER)
     new, best = np.zeros(3, BEST), np.zeros(3, BEST)
-    with pytest.raises(purlin.MissingArgument, match="new_at"):
+    with pytest.raises(kingpost.MissingArgument, match="new_at"):
         older(new={"value": np.zeros(3)}, best=best)
-    with pytest.raises(purlin.UnknownArgument, match="new_weight"):
+    with pytest.raises(kingpost.UnknownArgument, match="new_weight"):
         older(new={"value": np.zeros(3), "at": np.zeros(3, "i8"), "weight": np.zeros(3)}, best=best)
-    with pytest.raises(purlin.DtypeError, match="new_at"):
+    with pytest.raises(kingpost.DtypeError, match="new_at"):
         older(new=np.zeros(3, [("value", "f8"), ("at", "f8")]), best=best)
-    with pytest.raises(purlin.ShapeError, match="new"):
+    with pytest.raises(kingpost.ShapeError, match="new"):
         older(new=new[:2], best=best)
-    with pytest.raises(purlin.LayoutError, match="`new` is an array of structures"):
+    with pytest.raises(kingpost.LayoutError, match="`new` is an array of structures"):
         older.bind(new=new, best=best)
-    with pytest.raises(purlin.UnknownArgument, match="it takes `n`, `new_value`, `best_value`"):
+    with pytest.raises(kingpost.UnknownArgument, match="it takes `n`, `new_value`, `best_value`"):
         older(new=new, best=np.zeros(3))
     read_only = best.copy()
     read_only.flags.writeable = False
-    with pytest.raises(purlin.ReadOnlyError, match="`best` is read-only"):
+    with pytest.raises(kingpost.ReadOnlyError, match="`best` is read-only"):
         older(new=new, best=read_only)
     older(new=read_only, best=best)
 
 
 def test_laws_are_proved_or_sampled():
     proved = "proved, by all 729 orders of its operands"
-    assert purlin.Kernel.parse(ROWS).laws == {"argmin": (["associative", "commutative", "no_nan"], proved)}
-    assert purlin.Kernel.parse("kernel k\narg y: f64 out\n\ns: y = 1.0\n").laws == {}
+    assert kingpost.Kernel.parse(ROWS).laws == {"argmin": (["associative", "commutative", "no_nan"], proved)}
+    assert kingpost.Kernel.parse("kernel k\narg y: f64 out\n\ns: y = 1.0\n").laws == {}
 
 
 def test_steps_say_which_laws_they_rely_on():
-    s = purlin.Schedule(ROWS)
+    s = kingpost.Schedule(ROWS)
     s.realise_reduction("j", in_place=True)
     s.split("j", 4)
     s.factor_update("s0_update", ["j_o"])

@@ -10,7 +10,7 @@ import re
 import numpy
 import pytest
 
-import purlin
+import kingpost
 
 SCALE = """kernel scale
 
@@ -32,17 +32,17 @@ for i in 1..n
 
 
 def test_a_kernel_prints_what_it_reads():
-    kernel = purlin.Kernel.parse(SCALE)
+    kernel = kingpost.Kernel.parse(SCALE)
     assert str(kernel) == SCALE
     assert (kernel.name, kernel.loops, kernel.statements, kernel.variables) == ("scale", ["i"], ["s"], ["n", "y"])
-    assert kernel == purlin.Kernel.parse(str(kernel)) and hash(kernel) == hash(purlin.Kernel.parse(SCALE))
-    assert kernel != purlin.Kernel.parse(CARRIED) and kernel != "scale"
+    assert kernel == kingpost.Kernel.parse(str(kernel)) and hash(kernel) == hash(kingpost.Kernel.parse(SCALE))
+    assert kernel != kingpost.Kernel.parse(CARRIED) and kernel != "scale"
     assert pickle.loads(pickle.dumps(kernel)) == kernel
 
 
 def test_a_text_that_is_no_kernel_says_where():
-    with pytest.raises(purlin.TextError) as caught:
-        purlin.Kernel.parse(SCALE.replace("y[i] = ", "z[i] = "))
+    with pytest.raises(kingpost.TextError) as caught:
+        kingpost.Kernel.parse(SCALE.replace("y[i] = ", "z[i] = "))
     [(message, _, line, column)] = caught.value.mistakes
     assert (line, column) == (7, 6)
     assert "`z`" in message
@@ -51,58 +51,58 @@ def test_a_text_that_is_no_kernel_says_where():
 
 def test_a_kernel_has_sub_groups_of_its_width_and_names_for_its_statements():
     text = "kernel k{}\narg x: f64[64] inout\n\nfor i in 0..64\n  x[i] *= 2.0\n  last: x[i] += 1.0\n"
-    plain, wide = purlin.Kernel.parse(text.format("")), purlin.Kernel.parse(text.format(" {sub_group(64)}"))
+    plain, wide = kingpost.Kernel.parse(text.format("")), kingpost.Kernel.parse(text.format(" {sub_group(64)}"))
     assert (plain.sub_group, wide.sub_group) == (32, 64)
     assert plain.statements == wide.statements == ["s0", "last"]
-    assert str(wide).startswith("kernel k {sub_group(64)}\n") and purlin.Kernel.parse(str(wide)) == wide != plain
+    assert str(wide).startswith("kernel k {sub_group(64)}\n") and kingpost.Kernel.parse(str(wide)) == wide != plain
 
 
 def test_handles_are_arguments_of_further_steps():
-    s = purlin.Schedule(SCALE)
+    s = kingpost.Schedule(SCALE)
     i_o, i_i = s.split("i", 128)
     assert (i_o, i_i) == ("i_o", "i_i")
     s.tag(i_o, "g.0")
     s.tag_iname(i_i, "l.0")
     assert s.recipe == "split_iname(i, factor: 128)\ntag(i_o, tag: g.0)\ntag(i_i, tag: l.0)\n"
     assert "for i_i in 0..min(128, n - 128*i_o) {l.0}" in str(s.kernel)
-    assert s.start == purlin.Kernel.parse(SCALE)
+    assert s.start == kingpost.Kernel.parse(SCALE)
     [split, *_] = s.steps()
     assert split.operation == "split `i` by 128 into `i_o`, `i_i`"
     assert s.steps()[-1].kernel == s.kernel
 
 
 def test_what_a_step_made_is_grouped():
-    s = purlin.Schedule(SCALE)
+    s = kingpost.Schedule(SCALE)
     made = s.split_iname("i", 8, outer="block", tail="peel")
     assert made.loops == ("block", "i_i", "i_tail") and made.arrays == ()
     assert made == ("block", "i_i", "i_tail", *made.statements)
 
 
 def test_schedules_are_read_back():
-    s = purlin.Schedule(SCALE)
+    s = kingpost.Schedule(SCALE)
     s.split("i", 4)
     s.unroll("i_i")
-    assert purlin.Schedule(SCALE).run(s.recipe).kernel == s.kernel
-    assert purlin.Schedule(SCALE).run(s.recipe_json).kernel == s.kernel
-    assert purlin.Schedule.parse(str(s)).kernel == s.kernel
-    tuned = purlin.Schedule.parse(SCALE + "\nschedule\ntile in [4, 8]\nsplit_iname(i, tile)\n", tile=8)
+    assert kingpost.Schedule(SCALE).run(s.recipe).kernel == s.kernel
+    assert kingpost.Schedule(SCALE).run(s.recipe_json).kernel == s.kernel
+    assert kingpost.Schedule.parse(str(s)).kernel == s.kernel
+    tuned = kingpost.Schedule.parse(SCALE + "\nschedule\ntile in [4, 8]\nsplit_iname(i, tile)\n", tile=8)
     assert tuned.recipe == "split_iname(i, factor: 8)\n"
-    with pytest.raises(purlin.ScheduleError, match="`tile` is one of 4, 8, not 5"):
-        purlin.Schedule.parse(SCALE + "\nschedule\ntile in [4, 8]\nsplit_iname(i, tile)\n", tile=5)
-    with pytest.raises(purlin.TextError, match="there is no step `spilt_iname`"):
+    with pytest.raises(kingpost.ScheduleError, match="`tile` is one of 4, 8, not 5"):
+        kingpost.Schedule.parse(SCALE + "\nschedule\ntile in [4, 8]\nsplit_iname(i, tile)\n", tile=5)
+    with pytest.raises(kingpost.TextError, match="there is no step `spilt_iname`"):
         s.run("spilt_iname(i_o, 4)")
 
 
 def test_a_copy_goes_on_by_itself():
-    s = purlin.Schedule(SCALE)
+    s = kingpost.Schedule(SCALE)
     other = s.copy()
     other.split("i", 4)
     assert (s.recipe, other.recipe) == ("", "split_iname(i, factor: 4)\n")
 
 
 def test_a_refusal_keeps_its_witness():
-    s = purlin.Schedule(CARRIED)
-    with pytest.raises(purlin.Refusal) as caught:
+    s = kingpost.Schedule(CARRIED)
+    with pytest.raises(kingpost.Refusal) as caught:
         s.interchange_inames("i", "j")
     refusal = caught.value
     assert refusal.operation == "interchange `i` `j`"
@@ -111,20 +111,20 @@ def test_a_refusal_keeps_its_witness():
     assert (str(refusal.witness.source), str(refusal.witness.sink)) == ("s[1,1]", "s[2,0]")
     assert refusal.witness.element == "a[1,1]"
     assert refusal.witness.parameters["n"] >= 3
-    assert refusal.needed == purlin.primitives()["interchange_inames"].obligations.get(
+    assert refusal.needed == kingpost.primitives()["interchange_inames"].obligations.get(
         refusal.obligation, refusal.needed
     )
     assert s.recipe == "" and s.kernel == s.start
 
 
 def test_refusals_of_a_text_name_the_line():
-    with pytest.raises(purlin.Refusal) as caught:
-        purlin.Schedule.parse(CARRIED + "\nschedule\n# wrong\ninterchange_inames(i, j)\n")
+    with pytest.raises(kingpost.Refusal) as caught:
+        kingpost.Schedule.parse(CARRIED + "\nschedule\n# wrong\ninterchange_inames(i, j)\n")
     assert caught.value.line == 11
-    assert caught.value.kernel_text == str(purlin.Kernel.parse(CARRIED))
+    assert caught.value.kernel_text == str(kingpost.Kernel.parse(CARRIED))
     steps = json.dumps({"steps": [{"unroll_iname": {"iname": "k"}}]})
-    with pytest.raises(purlin.Refusal, match="step 1 of 1: tag `k` unroll: there is no iname `k`; there is") as caught:
-        purlin.Schedule(CARRIED).run(steps)
+    with pytest.raises(kingpost.Refusal, match="step 1 of 1: tag `k` unroll: there is no iname `k`; there is") as caught:
+        kingpost.Schedule(CARRIED).run(steps)
     assert (caught.value.step, caught.value.witness, caught.value.obligation) == (1, None, None)
 
 
@@ -133,20 +133,20 @@ def python_name(argument):
 
 
 def test_verbs_combined_steps_and_former_names():
-    s = purlin.Schedule(SCALE)
+    s = kingpost.Schedule(SCALE)
     blocks, inside = s.tile(["i"], [8])
     s.tag([inside], "l.0")
     s.tag_iname(blocks, "g.0")
     assert s.recipe == "split_iname(i, factor: 8)\ntag(i_i, tag: l.0)\ntag(i_o, tag: g.0)\n"
-    tagged = purlin.Schedule(SCALE)
+    tagged = kingpost.Schedule(SCALE)
     tagged.tile(["i"], [8], [("g.0", "l.0")])
     assert tagged.kernel == s.kernel
-    with pytest.raises(purlin.Refusal, match="tile: .*g.9"):
+    with pytest.raises(kingpost.Refusal, match="tile: .*g.9"):
         tagged.tile(["i_i"], [2], [("g.9", "l.0")])
-    former = purlin.Schedule(SCALE).run("split(i, 8)\nunroll_iname(i_i)\ntag_inames([i_o], g.0)\n")
+    former = kingpost.Schedule(SCALE).run("split(i, 8)\nunroll_iname(i_i)\ntag_inames([i_o], g.0)\n")
     assert former.recipe == "split_iname(i, factor: 8)\ntag(i_i, tag: unroll)\ntag(i_o, tag: g.0)\n"
-    assert list(inspect.signature(purlin.Schedule.hoist_insn).parameters) == ["self", "insn"]
-    assert "tag_iname" not in purlin.primitives()
+    assert list(inspect.signature(kingpost.Schedule.hoist_insn).parameters) == ["self", "insn"]
+    assert "tag_iname" not in kingpost.primitives()
 
 
 MATMUL = """kernel matmul
@@ -161,78 +161,78 @@ for i in 0..64
 
 
 def test_a_product_in_local_memory_takes_four_calls():
-    s = purlin.Schedule(MATMUL)
+    s = kingpost.Schedule(MATMUL)
     s.realise("k")
     tiles = s.tile(["i", "j", "k"], [16, 16, 16], [("g.1", "l.1"), ("g.0", "l.0")])
     s.prefetch("a", tiles.loops[2], tag=["l.1", "l.0"])
     s.prefetch("b", tiles.loops[2], tag=["l.1", "l.0"])
     before = s.recipe
-    with pytest.raises(purlin.Refusal, match="2 loops that copy and 3 tags"):
+    with pytest.raises(kingpost.Refusal, match="2 loops that copy and 3 tags"):
         s.prefetch("a", tiles.loops[2], "private", tag=["unroll"] * 3)
     assert s.recipe == before
     random = numpy.random.default_rng(1)
     a, b = (random.random((64, 64), numpy.float32) for _ in range(2))
     c = numpy.zeros_like(a)
-    purlin.compile(s.kernel, "c")(a=a, b=b, c=c)
+    kingpost.compile(s.kernel, "c")(a=a, b=b, c=c)
     numpy.testing.assert_allclose(c, a @ b, rtol=1e-5)  # sums of 64 terms in single precision
     assert str(s.kernel).count("local") == 2 and str(s.kernel).count("{l.0}") >= 4
 
 
 def test_loops_are_tagged_by_a_pattern():
-    s = purlin.Schedule("kernel k\narg y: f64[8, 4] out\n\nfor i_1 in 0..8\n  for i_2 in 0..4\n    s: y[i_1, i_2] = 1.0\n")
+    s = kingpost.Schedule("kernel k\narg y: f64[8, 4] out\n\nfor i_1 in 0..8\n  for i_2 in 0..4\n    s: y[i_1, i_2] = 1.0\n")
     assert s.tag_matching("*_*", "unroll") == ("i_1", "i_2")
     assert s.recipe == "tag([i_1, i_2], tag: unroll)\n"
-    with pytest.raises(purlin.Refusal, match="there is no loop `j_\\*`; there is `i_1`, `i_2`"):
+    with pytest.raises(kingpost.Refusal, match="there is no loop `j_\\*`; there is `i_1`, `i_2`"):
         s.tag_matching("j_*", "unroll")
-    with pytest.raises(purlin.Refusal, match="ilp"):
+    with pytest.raises(kingpost.Refusal, match="ilp"):
         s.tag_matching("i_*", "ilp")
 
 
 def test_iterations_run_side_by_side():
-    s = purlin.Schedule(MATMUL)
+    s = kingpost.Schedule(MATMUL)
     s.realise("k")
     _, inside = s.split("j", 4)
     parts = s.interleave(inside)
     assert len(parts.loops) == 3
     assert s.recipe.endswith(f"tag([{', '.join(parts.loops)}], tag: unroll)\n")
-    again = purlin.Schedule(MATMUL).run("realise_reduction(k)\nsplit_iname(j, 4)\ninterleave(j_i)\n")
+    again = kingpost.Schedule(MATMUL).run("realise_reduction(k)\nsplit_iname(j, 4)\ninterleave(j_i)\n")
     assert again.kernel == s.kernel
     a = numpy.random.default_rng(2).random((64, 64), numpy.float32)
     c = numpy.zeros_like(a)
-    purlin.compile(s.kernel, "c")(a=a, b=a, c=c)
+    kingpost.compile(s.kernel, "c")(a=a, b=a, c=c)
     numpy.testing.assert_allclose(c, a @ a, rtol=1e-5)  # sums of 64 terms in single precision
 
 
 def test_every_primitive_is_a_documented_method():
-    table = purlin.primitives()
+    table = kingpost.primitives()
     assert "split_iname" in table
     for name, primitive in table.items():
-        method = getattr(purlin.Schedule, name)
+        method = getattr(kingpost.Schedule, name)
         assert method.__doc__.splitlines()[0]
         assert list(inspect.signature(method).parameters) == ["self", *map(python_name, primitive.arguments)]
-    split = inspect.signature(purlin.Schedule.split_iname)
+    split = inspect.signature(kingpost.Schedule.split_iname)
     assert str(split) == "(self, /, iname, factor, outer=None, inner=None, tail=None)"
-    assert "    factor: Iterations of a block." in purlin.Schedule.split_iname.__doc__
+    assert "    factor: Iterations of a block." in kingpost.Schedule.split_iname.__doc__
 
 
 def test_wrong_arguments_are_refused():
-    s = purlin.Schedule(SCALE)
+    s = kingpost.Schedule(SCALE)
     with pytest.raises(TypeError, match="missing a required argument: 'factor'"):
         s.split_iname("i")
     with pytest.raises(TypeError, match="unexpected keyword argument 'facto'"):
         s.split_iname("i", 4, facto=4)
-    with pytest.raises(purlin.Refusal, match="split_iname: invalid type: string"):
+    with pytest.raises(kingpost.Refusal, match="split_iname: invalid type: string"):
         s.split_iname("i", "four")
-    with pytest.raises(purlin.Refusal, match="there is no step `splits`; did you mean `split`"):
+    with pytest.raises(kingpost.Refusal, match="there is no step `splits`; did you mean `split`"):
         s.apply("splits")
 
 
 def test_notebooks_show_kernels_and_sources():
-    s = purlin.Schedule(SCALE)
+    s = kingpost.Schedule(SCALE)
     s.split("i", 4)
     for shown in (s, s.kernel, s.steps()[0]):
         assert "split" in str(shown) or "i_o" in str(shown)
         text = html.unescape(re.sub("<[^>]*>", "", shown._repr_html_()))
         assert text.split() == str(shown).split()
-    assert repr(s) == "<purlin.Schedule of scale, 1 steps>"
-    assert repr(s.kernel) == "<purlin.Kernel scale>"
+    assert repr(s) == "<kingpost.Schedule of scale, 1 steps>"
+    assert repr(s.kernel) == "<kingpost.Kernel scale>"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 import numpy as np
-import purlin
+import kingpost
 import pytest
 import ufl
 from basix.ufl import element
-from purlin import Csr
+from kingpost import Csr
 
 RANDOM = np.random.default_rng()
 
@@ -50,7 +50,7 @@ def test_systems_are_solved_as_by_elimination(method, preconditioner, skew):
     b = RANDOM.standard_normal(60)
     side = 3 if preconditioner == "block-jacobi" else 1
     matrix = csr(dense, shuffled=True, side=side)
-    found = purlin.solve(
+    found = kingpost.solve(
         matrix, b, method=method, preconditioner=preconditioner, relative=1e-12, components=side
     )
     assert found.converged and found.reason == "converged", found
@@ -61,7 +61,7 @@ def test_systems_are_solved_as_by_elimination(method, preconditioner, skew):
 def test_several_right_hand_sides_share_a_preconditioner():
     dense = laplace(40)
     b = RANDOM.standard_normal((40, 3))
-    found = purlin.solve(csr(dense), b, relative=1e-12)
+    found = kingpost.solve(csr(dense), b, relative=1e-12)
     assert found.x.shape == (40, 3) and found.converged
     assert np.abs(found.x - np.linalg.solve(dense, b)).max() <= 1e-9
 
@@ -78,13 +78,13 @@ def test_the_matrix_of_a_form_is_solved_with():
     space = ufl.FunctionSpace(domain, element("P", "triangle", 1))
     u, v = ufl.TrialFunction(space), ufl.TestFunction(space)
     form = (ufl.inner(ufl.grad(u), ufl.grad(v)) + u * v) * ufl.dx
-    op = purlin.jit(form, matrix="sparse")
+    op = kingpost.jit(form, matrix="sparse")
     matrix = op.assemble(x=grid, x_dofs=cells, p1_dofs=cells)
     rows = np.repeat(np.arange(len(grid)), np.diff(matrix.indptr))
     dense = np.zeros((len(grid), len(grid)))
     dense[rows, matrix.indices] = matrix.data
     exact = RANDOM.standard_normal(len(grid))
-    found = purlin.solve(matrix, dense @ exact, preconditioner="amg", relative=1e-12)
+    found = kingpost.solve(matrix, dense @ exact, preconditioner="amg", relative=1e-12)
     assert found.converged and np.abs(found.x - exact).max() <= 1e-8
 
 
@@ -98,16 +98,16 @@ def test_matrices_of_scipy_are_taken_in_every_format(form, kind):
     dense = laplace(30, 0.4)  # without symmetry, so that the transpose is another matrix
     b = RANDOM.standard_normal(30)
     matrix = getattr(sparse, f"{form}_{kind}")(dense)
-    found = purlin.solve(matrix, b, method="gmres", relative=1e-12)
+    found = kingpost.solve(matrix, b, method="gmres", relative=1e-12)
     assert found.converged and np.abs(found.x - np.linalg.solve(dense, b)).max() <= 1e-9
-    root = purlin.newton(lambda x: dense @ x - b, lambda x: matrix, np.zeros(30), method="gmres", relative=1e-9)
+    root = kingpost.newton(lambda x: dense @ x - b, lambda x: matrix, np.zeros(30), method="gmres", relative=1e-9)
     assert root.converged and np.abs(root.x - np.linalg.solve(dense, b)).max() <= 1e-6
 
 
 def test_rows_of_scipy_may_have_room_and_repeat_entries():
     sparse = pytest.importorskip("scipy.sparse", reason="skipped: SciPy is not installed")
     matrix = sparse.csr_matrix((np.array([1.0, 1.0, 4.0, 9.0]), np.array([0, 0, 1, 0]), np.array([0, 2, 3])), shape=(2, 2))
-    assert np.allclose(purlin.solve(matrix, np.array([2.0, 8.0])).x, [1.0, 2.0])
+    assert np.allclose(kingpost.solve(matrix, np.array([2.0, 8.0])).x, [1.0, 2.0])
 
 
 class ByColumns:
@@ -135,10 +135,10 @@ class Converted(ByColumns):
 
 def test_a_matrix_by_columns_is_not_the_transpose():
     dense, b = laplace(30, 0.4), RANDOM.standard_normal(30)
-    found = purlin.solve(Converted(dense), b, method="gmres", relative=1e-12)
+    found = kingpost.solve(Converted(dense), b, method="gmres", relative=1e-12)
     assert found.converged and np.abs(found.x - np.linalg.solve(dense, b)).max() <= 1e-9
-    with pytest.raises(purlin.ArgumentError, match="the matrix has the format `csc` and no `tocsr`"):
-        purlin.solve(ByColumns(dense), b)
+    with pytest.raises(kingpost.ArgumentError, match="the matrix has the format `csc` and no `tocsr`"):
+        kingpost.solve(ByColumns(dense), b)
 
 
 @pytest.mark.parametrize("method", ["cg", "gmres", "bicgstab", "chebyshev"])
@@ -150,20 +150,20 @@ def test_numbers_of_any_size_are_solved_with(method, of_matrix, of_b):
     matrix = csr(dense * 2.0**of_matrix)
     preconditioner = "amg" if method in ("cg", "bicgstab") else "jacobi"
     for chosen in {preconditioner, "none"}:
-        found = purlin.solve(matrix, b * 2.0**of_b, method=method, preconditioner=chosen, relative=1e-12)
+        found = kingpost.solve(matrix, b * 2.0**of_b, method=method, preconditioner=chosen, relative=1e-12)
         assert found.converged and found.iterations > 0, found
         assert np.abs(found.x / factor - expected).max() <= 1e-9 * np.abs(expected).max(), chosen
         assert found.residuals[0] == pytest.approx(np.linalg.norm(b) * 2.0**of_b, rel=1e-9)
 
 
 def test_a_solution_beyond_all_numbers_has_not_converged():
-    found = purlin.solve(csr(laplace(5) * 2.0**-900), np.full(5, 2.0**900))
+    found = kingpost.solve(csr(laplace(5) * 2.0**-900), np.full(5, 2.0**900))
     assert not found.converged and found.reason == "a number is infinite or NaN"
 
 
 def test_newton_takes_tiny_residuals():
     tiny = 2.0**-700
-    found = purlin.newton(lambda x: (x - 3.0) * tiny, lambda x: csr(np.eye(2) * tiny), np.zeros(2), absolute=0.0)
+    found = kingpost.newton(lambda x: (x - 3.0) * tiny, lambda x: csr(np.eye(2) * tiny), np.zeros(2), absolute=0.0)
     assert found.converged and np.allclose(found.x, 3.0) and found.iterations >= 1
     assert found.residuals[0] == pytest.approx(3 * 2**0.5 * tiny)
 
@@ -171,12 +171,12 @@ def test_newton_takes_tiny_residuals():
 def test_no_iterations_leave_the_start():
     dense, b = laplace(20), np.ones(20)
     for method in ("cg", "gmres", "bicgstab", "chebyshev"):
-        found = purlin.solve(csr(dense), b, method=method, max_iterations=0)
+        found = kingpost.solve(csr(dense), b, method=method, max_iterations=0)
         assert not found.converged and found.reason == "too many iterations" and found.iterations == 0
         assert not found.x.any() and len(found.residuals) == 1
-        assert purlin.solve(csr(dense), b, method=method, max_iterations=0, absolute=10.0).converged
+        assert kingpost.solve(csr(dense), b, method=method, max_iterations=0, absolute=10.0).converged
         for count in (1, 2, 5):
-            found = purlin.solve(csr(dense), b, method=method, max_iterations=count, relative=1e-14)
+            found = kingpost.solve(csr(dense), b, method=method, max_iterations=count, relative=1e-14)
             assert found.iterations == count
             assert np.linalg.norm(b - dense @ found.x) == pytest.approx(found.residuals[-1], rel=1e-6)
 
@@ -193,7 +193,7 @@ def test_multigrid_of_matrices_with_few_couplings_is_quick(every):
     else:
         matrix = Csr(starts, columns, data)
     before = time.monotonic()
-    found = purlin.solve(matrix, data.copy(), preconditioner="amg", relative=1e-12)
+    found = kingpost.solve(matrix, data.copy(), preconditioner="amg", relative=1e-12)
     assert found.converged and found.iterations <= 15, found
     if every is None:
         assert np.abs(found.x - 1.0).max() <= 1e-9
@@ -201,9 +201,9 @@ def test_multigrid_of_matrices_with_few_couplings_is_quick(every):
 
 
 def test_what_does_not_converge_says_why():
-    found = purlin.solve(csr(laplace(60)), np.ones(60), max_iterations=2)
+    found = kingpost.solve(csr(laplace(60)), np.ones(60), max_iterations=2)
     assert not found.converged and found.reason == "too many iterations"
-    found = purlin.solve(csr(-laplace(60)), np.ones(60))
+    found = kingpost.solve(csr(-laplace(60)), np.ones(60))
     assert not found.converged and "not positive definite" in found.reason
 
 
@@ -240,8 +240,8 @@ def test_what_does_not_converge_says_why():
 )
 def test_mistakes_are_named(change, message):
     arguments = dict(matrix=csr(laplace(60)), b=np.ones(60)) | change
-    with pytest.raises(purlin.ArgumentError, match=message):
-        purlin.solve(arguments.pop("matrix"), arguments.pop("b"), **arguments)
+    with pytest.raises(kingpost.ArgumentError, match=message):
+        kingpost.solve(arguments.pop("matrix"), arguments.pop("b"), **arguments)
 
 
 def test_matrices_are_square():
@@ -249,8 +249,8 @@ def test_matrices_are_square():
         shape = (2, 3)
         indptr, indices, data = np.array([0, 1, 2]), np.array([0, 1]), np.ones(2)
 
-    with pytest.raises(purlin.ShapeError, match=r"the shape \[2, 3\] and 2 rows"):
-        purlin.solve(Rows(), np.ones(2))
+    with pytest.raises(kingpost.ShapeError, match=r"the shape \[2, 3\] and 2 rows"):
+        kingpost.solve(Rows(), np.ones(2))
 
 
 def test_newton_finds_the_root_and_keeps_what_is_fixed():
@@ -266,7 +266,7 @@ def test_newton_finds_the_root_and_keeps_what_is_fixed():
     def jacobian(x):
         return csr(dense + np.diag(3 * x**2))
 
-    found = purlin.newton(residual, jacobian, start, fixed=[0, n - 1], relative=1e-12)
+    found = kingpost.newton(residual, jacobian, start, fixed=[0, n - 1], relative=1e-12)
     assert found.converged and 1 <= found.iterations <= 8, found
     assert found.x[0] == 0.3 and found.x[n - 1] == -0.2
     assert np.abs(residual(found.x)[1:-1]).max() <= 1e-10
@@ -277,14 +277,14 @@ def test_newton_finds_the_root_and_keeps_what_is_fixed():
 
 def test_newton_says_why_it_stops():
     identity = csr(np.eye(2))
-    assert purlin.newton(lambda x: x - np.nan, lambda x: identity, np.ones(2)).reason == "a number is infinite or NaN"
-    found = purlin.newton(lambda x: 1 + x**2, lambda x: csr(np.diag(2 * x)), np.array([1.5, 2.0]), max_iterations=3)
+    assert kingpost.newton(lambda x: x - np.nan, lambda x: identity, np.ones(2)).reason == "a number is infinite or NaN"
+    found = kingpost.newton(lambda x: 1 + x**2, lambda x: csr(np.diag(2 * x)), np.array([1.5, 2.0]), max_iterations=3)
     assert not found.converged and found.reason
-    found = purlin.newton(lambda x: np.ones(2), lambda x: identity, np.ones(2))
+    found = kingpost.newton(lambda x: np.ones(2), lambda x: identity, np.ones(2))
     assert found.reason == "the residual no longer decreases"
-    with pytest.raises(purlin.ArgumentError, match="needed 0 to 1"):
-        purlin.newton(lambda x: x, lambda x: identity, np.ones(2), fixed=[2])
-    found = purlin.newton(lambda x: x - 3.0, lambda x: identity, np.ones(2), max_iterations=0)
+    with pytest.raises(kingpost.ArgumentError, match="needed 0 to 1"):
+        kingpost.newton(lambda x: x, lambda x: identity, np.ones(2), fixed=[2])
+    found = kingpost.newton(lambda x: x - 3.0, lambda x: identity, np.ones(2), max_iterations=0)
     assert not found.converged and found.reason == "too many iterations" and found.x.tolist() == [1.0, 1.0]
 
 
@@ -298,8 +298,8 @@ def test_newton_says_why_it_stops():
     ],
 )  # fmt: skip
 def test_options_of_newton_that_mean_nothing_are_refused(options, message):
-    with pytest.raises(purlin.ArgumentError, match=message):
-        purlin.newton(lambda x: x, lambda x: csr(np.eye(2)), np.ones(2), **options)
+    with pytest.raises(kingpost.ArgumentError, match=message):
+        kingpost.newton(lambda x: x, lambda x: csr(np.eye(2)), np.ones(2), **options)
 
 
 @pytest.mark.parametrize(("method", "skew"), [("cg", 0.0), ("gmres", 0.3)])
@@ -312,12 +312,12 @@ def test_operators_and_preconditioners_may_be_functions(method, skew):
     inverse = np.linalg.inv(laplace(120))
     products = [lambda x: dense @ x, scipy.sparse.linalg.aslinearoperator(dense), csr(dense)]
     preconditioners = [lambda r: inverse @ r, scipy.sparse.linalg.aslinearoperator(inverse), "none"]
-    plain = purlin.solve(products[0], b, method=method, preconditioner="none", relative=1e-12)
+    plain = kingpost.solve(products[0], b, method=method, preconditioner="none", relative=1e-12)
     for product in products:
         for preconditioner in preconditioners:
-            found = purlin.solve(product, b, method=method, preconditioner=preconditioner, relative=1e-12)
+            found = kingpost.solve(product, b, method=method, preconditioner=preconditioner, relative=1e-12)
             assert found.converged and abs(found.x - expected).max() <= 1e-9, found
-    best = purlin.solve(products[0], b[:, 0], method=method, preconditioner=preconditioners[0], relative=1e-12)
+    best = kingpost.solve(products[0], b[:, 0], method=method, preconditioner=preconditioners[0], relative=1e-12)
     assert best.x.shape == (120,) and best.iterations < plain.iterations / 2
     # the residuals are those of the system
     assert np.isclose(best.residuals[-1], np.linalg.norm(b[:, 0] - dense @ best.x), atol=1e-12)
@@ -327,16 +327,16 @@ def test_operators_and_preconditioners_may_be_functions(method, skew):
 
 def test_solves_of_functions_end_with_a_reason():
     dense, b = laplace(60), RANDOM.standard_normal(60)
-    stopped = purlin.solve(lambda x: dense @ x, b, max_iterations=3)
+    stopped = kingpost.solve(lambda x: dense @ x, b, max_iterations=3)
     assert not stopped.converged and stopped.reason == "too many iterations" and stopped.iterations == 3
-    indefinite = purlin.solve(lambda x: -(dense @ x), b)
+    indefinite = kingpost.solve(lambda x: -(dense @ x), b)
     assert indefinite.reason == "the matrix is not positive definite"
-    wrong = purlin.solve(lambda x: x * np.inf, b, method="gmres")
+    wrong = kingpost.solve(lambda x: x * np.inf, b, method="gmres")
     assert wrong.reason == "a number is infinite or NaN"
-    assert purlin.solve(lambda x: dense @ x, np.zeros(60)).converged
-    restarted = purlin.solve(lambda x: laplace(200) @ x, np.ones(200), method="gmres", relative=1e-12)
+    assert kingpost.solve(lambda x: dense @ x, np.zeros(60)).converged
+    restarted = kingpost.solve(lambda x: laplace(200) @ x, np.ones(200), method="gmres", relative=1e-12)
     assert restarted.converged and restarted.iterations > 50
-    assert purlin.solve(lambda x: dense @ x, np.zeros((60, 0))).reason == "no right-hand side"
+    assert kingpost.solve(lambda x: dense @ x, np.zeros((60, 0))).reason == "no right-hand side"
 
 
 @pytest.mark.parametrize(
@@ -351,5 +351,5 @@ def test_solves_of_functions_end_with_a_reason():
     ],
 )
 def test_options_of_functions_are_checked(options, message):
-    with pytest.raises(purlin.ArgumentError, match=message):
-        purlin.solve(lambda x: 2.0 * x, np.ones(60), **options)
+    with pytest.raises(kingpost.ArgumentError, match=message):
+        kingpost.solve(lambda x: 2.0 * x, np.ones(60), **options)

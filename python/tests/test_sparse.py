@@ -8,12 +8,12 @@ import types
 
 import engine
 import numpy as np
-import purlin
+import kingpost
 import pytest
 import ufl
 from basix.ufl import element, mixed_element
-from purlin import _purlin
-from purlin.export import export_form
+from kingpost import _kingpost
+from kingpost.export import export_form
 from write_samples import domain_of
 
 # Sums of up to a few hundred terms in f64, in another order.
@@ -54,7 +54,7 @@ def assembled(form, device="c", **options):
     """The operator, its matrix as an array, the evaluator's, and the raw matrix."""
     document = export_form(form)
     mesh, (expected,) = engine.problem(document, form, 5)
-    op = purlin.Operator(_purlin.Form.json(json.dumps(document), None, "sparse"), device, None)
+    op = kingpost.Operator(_kingpost.Form.json(json.dumps(document), None, "sparse"), device, None)
     given = engine.given(document, mesh)
     maps = {f"{space['name']}_dofs" for space in document["spaces"]}
     known = {a.name for a in op.arguments} | maps
@@ -86,7 +86,7 @@ def test_entries_are_those_of_the_evaluator(name):
     assert difference <= EQUAL * np.abs(expected).max()
 
 
-@pytest.mark.parametrize("device", [d for d in purlin.devices() if d.split(":")[0] == "opencl"][:1])
+@pytest.mark.parametrize("device", [d for d in kingpost.devices() if d.split(":")[0] == "opencl"][:1])
 def test_opencl_adds_the_same(device):
     _, csr, expected, _ = assembled(FORMS["jumps"], device)
     assert np.abs(dense(csr, expected.shape) - expected).max() <= EQUAL * np.abs(expected).max()
@@ -153,21 +153,21 @@ def test_refusals():
     document = export_form(FORMS["diffusion"])
     name = f"{document['spaces'][1]['name']}_dofs"
     without = {key: value for key, value in given.items() if key != name}
-    with pytest.raises(purlin.MissingArgument) as missing:
+    with pytest.raises(kingpost.MissingArgument) as missing:
         op.assemble(**without)
     output = document["outputs"][0]["name"]
     assert str(missing.value) == f"argument `{name}` is missing, which the pattern of `{output}` follows from"
-    with pytest.raises(purlin.FormError) as small:
+    with pytest.raises(kingpost.FormError) as small:
         op.assemble(op.patterns((2, 2), **given), **given)
     assert str(small.value).startswith("`map`: found row ") and "needed 0 to 1" in str(small.value)
-    with pytest.raises(purlin.FormError, match="a pattern of 1099511627776 rows would take"):
-        _purlin.csr_pattern(2**40, 2**40, [])
-    with pytest.raises(purlin.FormError) as rank:
-        purlin.jit(FORMS["diffusion"], matrix="dense")
+    with pytest.raises(kingpost.FormError, match="a pattern of 1099511627776 rows would take"):
+        _kingpost.csr_pattern(2**40, 2**40, [])
+    with pytest.raises(kingpost.FormError) as rank:
+        kingpost.jit(FORMS["diffusion"], matrix="dense")
     assert str(rank.value) == "matrix=`dense`: needed `cells`, `diagonal` or `sparse`"
-    with pytest.raises(purlin.FormError) as named:
-        purlin.jit("laplace", matrix="sparse")
+    with pytest.raises(kingpost.FormError) as named:
+        kingpost.jit("laplace", matrix="sparse")
     assert "is for bilinear forms, `laplace` is an action" in str(named.value)
-    with pytest.raises(purlin.FormError) as cells:
-        purlin.jit(FORMS["diffusion"]).assemble(**given)
+    with pytest.raises(kingpost.FormError) as cells:
+        kingpost.jit(FORMS["diffusion"]).assemble(**given)
     assert 'and `matrix="sparse"`' in str(cells.value)

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import purlin
+import kingpost
 from test_compile import scheduled
 
 HERE = Path(__file__).parent
-HAS_CARD = any(name.startswith("cuda") for name in purlin.devices())
+HAS_CARD = any(name.startswith("cuda") for name in kingpost.devices())
 
 
 def test_streams_of_libraries_on_a_driver_without_a_card(tmp_path):
@@ -23,8 +23,8 @@ def test_streams_of_libraries_on_a_driver_without_a_card(tmp_path):
         pytest.skip("skipped: no C compiler")
     library = tmp_path / "libcuda.so.1"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, HERE / "fake_cuda.c"], check=True)
-    environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "PURLIN_CACHE_DIR": str(tmp_path / "cache")}
-    environment["PURLIN_CUDA_WHEELS"] = os.pathsep.join([sys.prefix, os.environ.get("PURLIN_CUDA_WHEELS", "")]).rstrip(os.pathsep)
+    environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path), "KINGPOST_CACHE_DIR": str(tmp_path / "cache")}
+    environment["KINGPOST_CUDA_WHEELS"] = os.pathsep.join([sys.prefix, os.environ.get("KINGPOST_CUDA_WHEELS", "")]).rstrip(os.pathsep)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", HERE / "on_fake_card.py"]
     ran = subprocess.run(command, env=environment, cwd=HERE, capture_output=True, text=True)
     if "NVRTC" in ran.stdout and ran.returncode:

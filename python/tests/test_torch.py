@@ -11,8 +11,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="skipped: PyTorch is not installed (pip install torch)")
 ufl = pytest.importorskip("ufl")
 
-import purlin  # noqa: E402
-import purlin.torch  # noqa: E402
+import kingpost  # noqa: E402
+import kingpost.torch  # noqa: E402
 from basix.ufl import element  # noqa: E402
 from test_operator import numbers_of_edges, square, stiffness  # noqa: E402
 
@@ -31,7 +31,7 @@ def nonlinear():
     u, k, v = ufl.Coefficient(p2), ufl.Coefficient(p1), ufl.TestFunction(p2)
     c = ufl.Constant(mesh)
     form = (c + u**2) * k * ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx + c**2 * ufl.exp(k) * u * v * ufl.ds
-    return purlin.torch.function(form, names={u: "u", k: "k", c: "c"})
+    return kingpost.torch.function(form, names={u: "u", k: "k", c: "c"})
 
 
 def arguments() -> dict[str, Any]:
@@ -44,7 +44,7 @@ def test_a_function_has_the_value_of_the_operator():
     mesh = ufl.Mesh(element("Lagrange", "triangle", 1, shape=(2,)))
     p1 = ufl.FunctionSpace(mesh, element("Lagrange", "triangle", 1))
     u, v, c = ufl.Coefficient(p1), ufl.TestFunction(p1), ufl.Constant(mesh)
-    f = purlin.torch.function(c * ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx, names={u: "u", c: "c"})
+    f = kingpost.torch.function(c * ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx, names={u: "u", c: "c"})
     values = drawn(len(X), 4)
     expected = 3 * stiffness(X, CELLS) @ values.numpy()
     given = {"x": torch.from_numpy(X), "x_dofs": CELLS, "p1_dofs": CELLS}
@@ -82,14 +82,14 @@ def test_compiled_functions_have_no_breaks_and_the_operator_keeps_its_promises()
     point = given.pop("u").requires_grad_()
     flat = f._flat({**given, "u": point}, None)
     operands = (list(flat.values()), f._place, json.dumps(list(flat)), list(point.shape))
-    torch.library.opcheck(torch.ops.purlin.form.default, operands)
+    torch.library.opcheck(torch.ops.kingpost.form.default, operands)
     kept = (operands[1], operands[2], operands[3])
     rest = [value for key, value in flat.items() if key != ("", "u")]
     at = list(flat).index(("", "u"))
 
     def energy(u):
         values = [*rest[:at], u, *rest[at:]]
-        return (torch.ops.purlin.form(values, *kept) ** 2).sum()
+        return (torch.ops.kingpost.form(values, *kept) ** 2).sum()
 
     compiled = torch.compile(energy, fullgraph=True, backend="aot_eager")
     (expected,) = torch.autograd.grad(energy(point), point)
@@ -100,9 +100,9 @@ def test_compiled_functions_have_no_breaks_and_the_operator_keeps_its_promises()
 def test_what_is_refused_is_named():
     f, given = nonlinear(), arguments()
     x = torch.from_numpy(X).requires_grad_()
-    with pytest.raises(purlin.FormError, match="derivative by `x`: found no coefficient or constant of this name"):
+    with pytest.raises(kingpost.FormError, match="derivative by `x`: found no coefficient or constant of this name"):
         f(**given | {"x": x}).sum().backward()
-    with pytest.raises(purlin.errors.MissingArgument, match="argument `p2_dofs` is missing"):
+    with pytest.raises(kingpost.errors.MissingArgument, match="argument `p2_dofs` is missing"):
         f(**{name: value for name, value in given.items() if name != "p2_dofs"})
-    with pytest.raises(purlin.errors.DtypeError, match="argument `k` has elements of type float32, needed f64"):
+    with pytest.raises(kingpost.errors.DtypeError, match="argument `k` has elements of type float32, needed f64"):
         f(**given | {"k": given["k"].float()})

@@ -4,7 +4,7 @@ from pathlib import Path
 import ufl
 from basix.ufl import element, mixed_element
 from ufl import avg, curl, derivative, div, dot, ds, dS, dx, exp, grad, inner, jump, sym, tr
-from purlin.export import dumps, export_form
+from kingpost.export import dumps, export_form
 
 OUT = Path(sys.argv[1])
 FORMS = {}

@@ -19,7 +19,7 @@ import time
 
 import numpy as np
 
-import purlin
+import kingpost
 
 AXPY = """kernel axpy
 param n: i32
@@ -36,11 +36,11 @@ RAW = "extern \"C\" __global__ void axpy(long long n, double a, const double *x,
 
 
 def compiled(device):
-    schedule = purlin.Schedule(AXPY)
+    schedule = kingpost.Schedule(AXPY)
     outer, inner = schedule.split("i", 128)
     schedule.tag(outer, "g.0")
     schedule.tag(inner, "l.0")
-    return purlin.compile(schedule, device)
+    return kingpost.compile(schedule, device)
 
 
 def module(name):
@@ -53,10 +53,10 @@ def module(name):
 def host_rows():
     from test_operator import arrays
 
-    plain = purlin.compile(AXPY, "c")
+    plain = kingpost.compile(AXPY, "c")
     x, y = np.ones(N), np.zeros(N)
     others = itertools.cycle([np.zeros(N) for _ in range(40)])
-    op = purlin.jit("laplace", "c", dim=2, degree=1)
+    op = kingpost.jit("laplace", "c", dim=2, degree=1)
     given, expected = arrays(op)
     out = np.zeros_like(expected)
     numbers = itertools.cycle([0.5 * k for k in range(40)])
@@ -99,7 +99,7 @@ def card_rows():
         yield "CUDA, a call on other ones each time", lambda: kernel(1.5, u, next(blocks)), wait
         yield "CUDA, a bound call on them", kernel.bind(1.5, u, v), wait
         yield "`cupy.RawKernel`", lambda: raw(*sizes, (np.int64(N), np.float64(1.5), u, v)), wait
-    op = purlin.jit("laplace", "cuda", dim=2, degree=1)
+    op = kingpost.jit("laplace", "cuda", dim=2, degree=1)
     given = {a.name: a for a in op.arguments if a.kind == "array"}
     if torch is not None:
         from test_operator import arrays
@@ -143,7 +143,7 @@ def five_points(n, side):
 
 
 class Rows:
-    """A matrix by rows, as :func:`purlin.solve` takes it."""
+    """A matrix by rows, as :func:`kingpost.solve` takes it."""
 
     def __init__(self, n, side):
         self.indptr, self.indices, self.data = five_points(n, side)
@@ -174,7 +174,7 @@ def solver_rows(card):
             found = []
 
             def solve(count):
-                found.append(purlin.solve(matrix, b, device=device, relative=0.0, max_iterations=count))
+                found.append(kingpost.solve(matrix, b, device=device, relative=0.0, max_iterations=count))
                 assert found[-1].iterations == count, found[-1]
 
             seconds = iteration(solve)
@@ -198,7 +198,7 @@ def solver_rows(card):
 
 def main():
     rows = list(host_rows())
-    devices = purlin.devices()
+    devices = kingpost.devices()
     card = next((name for name in devices if name.startswith("cuda")), None)
     if card is not None:
         rows += list(card_rows())

@@ -20,7 +20,7 @@ FORMS = {"laplace_p2": 56, "laplace_p3": 40, "laplace_p4": 40, "mass_p2": 56, "m
 def export(folder):
     import ufl
     from basix.ufl import element
-    from purlin.export import dumps, export_form
+    from kingpost.export import dumps, export_form
 
     for name, scalar in itertools.product(FORMS, ("f64", "f32")):
         kind, degree = name.split("_p")
@@ -65,7 +65,7 @@ def numbering(lattice, cells, nodes):
 
 
 def table(folder):
-    import purlin
+    import kingpost
     import torch
 
     def timed(call):
@@ -90,10 +90,10 @@ def table(folder):
         values = np.sin(0.37 * np.arange(dofs.max() + 1))
         for scalar, by_dimension in itertools.product(("f64", "f32"), (False, True)):
             kind = torch.float64 if scalar == "f64" else torch.float32
-            op = purlin.jit(str(folder / f"{name}_{scalar}.json"), "cuda", by_dimension=by_dimension)
+            op = kingpost.jit(str(folder / f"{name}_{scalar}.json"), "cuda", by_dimension=by_dimension)
             own, order = dofs, np.arange(len(values))
             if by_dimension:
-                own, order = purlin.number_by_dimension(dofs, op.entity_parts)
+                own, order = kingpost.number_by_dimension(dofs, op.entity_parts)
             given = {"u": values[order], "x": x, "x_dofs": cells, f"{space['name']}_dofs": own}
             given = {k: torch.from_numpy(np.ascontiguousarray(v)).cuda() for k, v in given.items()}
             given = {k: v.to(kind) if v.is_floating_point() else v for k, v in given.items()}

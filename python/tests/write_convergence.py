@@ -50,7 +50,7 @@ def main() -> None:
 
 Written by `scripts/convergence.sh`. The unit square is cut into 2 n² triangles of any orientation and
 numbering, with moved vertices. Matrices, right-hand sides and errors are UFL forms, compiled by
-`purlin.jit` for C; SciPy solves the linear systems. Errors are in the L² norm. The order is that between
+`kingpost.jit` for C; SciPy solves the linear systems. Errors are in the L² norm. The order is that between
 the last two meshes.
 
 | problem | error of | {heads} | order | theory | source |
@@ -67,7 +67,7 @@ A linear function through boundary and interior facets (interior penalty, DG1, n
 
 def _draw(sizes: list[int], curves: list) -> None:
     # the same bytes for the same numbers
-    plt.rcParams["svg.hashsalt"] = "purlin"
+    plt.rcParams["svg.hashsalt"] = "kingpost"
     figure, axes = plt.subplots(3, 3, figsize=(11, 10), sharex=True)
     for axis, (problem, errors) in zip(axes.flat, curves, strict=True):
         for k, (name, order) in enumerate(problem.orders.items()):

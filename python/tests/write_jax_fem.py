@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 import ufl
 
-import purlin
+import kingpost
 
 jax.config.update("jax_enable_x64", True)
 
@@ -90,7 +90,7 @@ def jax_fem_of(nodes, dofs, element):
     return lambda u: problem.compute_residual([u])[0]
 
 
-def purlin_of(points, cells, dofs, cell, degree, rule):
+def kingpost_of(points, cells, dofs, cell, degree, rule):
     """The operators of residual and tangent product, and what both take besides."""
     mesh = ufl.Mesh(basix.ufl.element("Lagrange", cell, 1, shape=(3,)))
     space = ufl.FunctionSpace(mesh, basix.ufl.element("Lagrange", cell, degree, shape=(3,)))
@@ -102,11 +102,11 @@ def purlin_of(points, cells, dofs, cell, degree, rule):
     tangent = ufl.derivative(residual, u, w)
     rows = lambda numbers: np.ascontiguousarray(numbers, dtype=np.int32)  # noqa: E731
     maps = {"x": points, "x_dofs": rows(cells), f"p{degree}_dofs": rows(dofs)}
-    return purlin.jit(residual, names={u: "u"}), purlin.jit(tangent, names={u: "u", w: "w"}), maps
+    return kingpost.jit(residual, names={u: "u"}), kingpost.jit(tangent, names={u: "u", w: "w"}), maps
 
 
 def threads(number):
-    """How many threads Purlin's C takes."""
+    """How many threads Kingpost's C takes."""
     ctypes.CDLL("libgomp.so.1").omp_set_num_threads(number)
 
 
@@ -119,7 +119,7 @@ def contestants(case):
     own = jax_fem_of(nodes, dofs, element)
     whole = jax.jit(own)
     product = jax.jit(lambda u, w: jax.jvp(own, (u,), (w,))[1])
-    residual, tangent, maps = purlin_of(points, cells, dofs, cell, degree, rule)
+    residual, tangent, maps = kingpost_of(points, cells, dofs, cell, degree, rule)
     at, along = jnp.asarray(u), jnp.asarray(w)
     y = np.zeros_like(u)
     calls = {"residual": residual.bind(y, u=u, **maps), "tangent product": tangent.bind(y, u=u, w=w, **maps)}
@@ -135,9 +135,9 @@ def contestants(case):
 
     rows = [("residual", "JAX-FEM, as it is called", lambda: own(at).block_until_ready())]
     rows += [("residual", "JAX-FEM, under one `jax.jit`", lambda: whole(at).block_until_ready())]
-    rows += [("residual", f"Purlin, {number} thread{'s' * (number > 1)}", run("residual", number)) for number in (2, 1)]
+    rows += [("residual", f"Kingpost, {number} thread{'s' * (number > 1)}", run("residual", number)) for number in (2, 1)]
     rows += [("tangent product", "JAX-FEM, `jax.jvp` under `jax.jit`", lambda: product(at, along).block_until_ready())]
-    rows += [("tangent product", f"Purlin, {number} thread{'s' * (number > 1)}", run("tangent product", number)) for number in (2, 1)]
+    rows += [("tangent product", f"Kingpost, {number} thread{'s' * (number > 1)}", run("tangent product", number)) for number in (2, 1)]
     words = f"{len(cells):,} cells, {nodes.size:,} unknowns"
     return words, rows, {"residual": residual.mapping_reason, "tangent product": tangent.mapping_reason}
 
@@ -177,11 +177,11 @@ def page(rounds):
     priority = "" if os.sched_getscheduler(0) == os.SCHED_OTHER else ", all contestants with real-time priority"
     lines = [
         "# Hyperelasticity compared with JAX-FEM", "",
-        f"`python python/tests/write_jax_fem.py`, {datetime.date.today()}: {purlin.devices()['c']}, {os.cpu_count()} cores "
+        f"`python python/tests/write_jax_fem.py`, {datetime.date.today()}: {kingpost.devices()['c']}, {os.cpu_count()} cores "
         f"shared with other work{priority}, {platform.python_implementation()} {platform.python_version()}, {versions}.",
         "Residual and tangent product (matrix-free) of a neo-Hookean solid, the material of JAX-FEM's demo, on a unit "
-        "cube, in double precision. Mesh, numbering, rule of quadrature and displacement are the same. Purlin takes the "
-        "mapping that `purlin.jit` takes by default; JAX has as many threads as it likes. Times are those of "
+        "cube, in double precision. Mesh, numbering, rule of quadrature and displacement are the same. Kingpost takes the "
+        "mapping that `kingpost.jit` takes by default; JAX has as many threads as it likes. Times are those of "
         f"{rounds} rounds, in which all take turns, each after a run that is not counted; the last column is the median of the fastest of JAX-FEM over this one.", "",
     ]  # fmt: skip
     ratios = []
@@ -195,7 +195,7 @@ def page(rounds):
         for (what, who, _), seconds, shortest in zip(rows, medians, least):
             best = min(s for (other, name, _), s in zip(rows, medians) if other == what and name.startswith("JAX"))
             ratio = best / seconds
-            if who == "Purlin, 2 threads":
+            if who == "Kingpost, 2 threads":
                 ratios.append(ratio)
             lines.append(f"| {what} | {who} | {1e3 * seconds:.2f} | {1e3 * shortest:.2f} | {ratio:.1f} |")
         lines += ["", *(f"- {what}: {words}" for what, words in mappings.items()), ""]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import ufl
 from basix.ufl import element, mixed_element
-from purlin.export import dumps, export_form
+from kingpost.export import dumps, export_form
 from tabulated import Mesh, assemble
 
 from meshes import bind, make_mesh

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import demos
 from oracle import NotFinite, OracleRefusal, compare
-from purlin.export import FormError, export_form
+from kingpost.export import FormError, export_form
 from random_forms import random_form
 
 PAGE = Path(__file__).resolve().parents[2] / "results" / "ufl_forms.md"

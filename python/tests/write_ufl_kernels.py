@@ -1,9 +1,9 @@
 """Writes results/ufl_kernels.md: the engine's kernels of demo forms and random forms, run and checked.
 
-    python write_ufl_kernels.py [--random N] [--first SEED] [--opencl K] [--purlin FILE] [--check]
+    python write_ufl_kernels.py [--random N] [--first SEED] [--opencl K] [--kingpost FILE] [--check]
 
 Kernels of the demos run in C and OpenCL, those of random forms in C, and of every K-th in OpenCL.
-They are compared with the evaluator, which `write_ufl_forms.py` compares with FFCx. `--purlin` is a
+They are compared with the evaluator, which `write_ufl_forms.py` compares with FFCx. `--kingpost` is a
 command line of a release build, whose processor time is taken. With `--check` nothing is written;
 the exit status says whether a result differs.
 """
@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 import demos
 import engine
 from engine import Outcome
-from purlin import Error
-from purlin.export import FormError, dumps, export_form
+from kingpost import Error
+from kingpost.export import FormError, dumps, export_form
 from random_forms import random_form
 
 PAGE = Path(__file__).resolve().parents[2] / "results" / "ufl_kernels.md"
@@ -53,7 +53,7 @@ def outcome_of(found: Outcome) -> str:
     return "equal" if found.difference <= LIMIT else "DIFFERENT"
 
 
-def row_of(name: str, form: Any, devices: list[str], seed: int, purlin: str | None) -> Row:
+def row_of(name: str, form: Any, devices: list[str], seed: int, kingpost: str | None) -> Row:
     """Exports a form, and runs and times its kernels."""
     warnings.simplefilter("ignore")
     try:
@@ -61,12 +61,12 @@ def row_of(name: str, form: Any, devices: list[str], seed: int, purlin: str | No
     except FormError as error:
         return Row(name, {}, None, f"not exported: {error}")
     found = engine.check(document, form, devices, seed)
-    row = Row(name, found, milliseconds(document, purlin) if purlin else None)
+    row = Row(name, found, milliseconds(document, kingpost) if kingpost else None)
     print(row, file=sys.stderr, flush=True)
     return row
 
 
-def milliseconds(document: dict[str, Any], purlin: str) -> float | None:
+def milliseconds(document: dict[str, Any], kingpost: str) -> float | None:
     """Processor time of printing C of all kernels, start and import included; the least of four."""
     try:
         engine.kernels(json.dumps(document))
@@ -75,12 +75,12 @@ def milliseconds(document: dict[str, Any], purlin: str) -> float | None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "form.json"
         path.write_text(dumps(document))
-        return min(processor_time(purlin, path) for _ in range(4))
+        return min(processor_time(kingpost, path) for _ in range(4))
 
 
-def processor_time(purlin: str, path: Path) -> float:
+def processor_time(kingpost: str, path: Path) -> float:
     """Of one run, in milliseconds."""
-    command = [purlin, "print", path, "--all-kernels", "--target", "c"]
+    command = [kingpost, "print", path, "--all-kernels", "--target", "c"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -89,12 +89,12 @@ def processor_time(purlin: str, path: Path) -> float:
 
 def demo_row(task: tuple[Path, str, str, str | None]) -> Row:
     """The row of a demo's form; the demo is run in this process, since forms do not travel."""
-    path, title, name, purlin = task
+    path, title, name, kingpost = task
     warnings.simplefilter("ignore")
-    return row_of(title, demos.forms_of(demos.load(path))[name], ["c", "opencl"], 1, purlin)
+    return row_of(title, demos.forms_of(demos.load(path))[name], ["c", "opencl"], 1, kingpost)
 
 
-def demo_tasks(purlin: str | None) -> list[tuple[Path, str, str, str | None]]:
+def demo_tasks(kingpost: str | None) -> list[tuple[Path, str, str, str | None]]:
     """All forms of demos that can be loaded."""
     tasks = []
     for package, path in demos.paths():
@@ -102,7 +102,7 @@ def demo_tasks(purlin: str | None) -> list[tuple[Path, str, str, str | None]]:
             forms = demos.forms_of(demos.load(path))
         except (ValueError, NotImplementedError, TypeError):
             continue  # results/ufl_forms.md names the reason
-        tasks += [(path, f"{package}/{path.stem} `{name}`", name, purlin) for name in forms]
+        tasks += [(path, f"{package}/{path.stem} `{name}`", name, kingpost) for name in forms]
     return tasks
 
 
@@ -169,7 +169,7 @@ def page(demo: list[Row], drawn: list[Row], first: int) -> str:
     ]  # fmt: skip
     if spent:
         lines += [
-            "Times are processor times of `purlin print FORM.json --all-kernels --target c` of a release",
+            "Times are processor times of `kingpost print FORM.json --all-kernels --target c` of a release",
             f"build, process start and reading included ({processor()}, {date.today()}). Of the least of",
             f"four each: {spent[len(spent) // 2]:.0f} ms in the median, {spent[-1]:.0f} ms at most;",
             f"{sum(t <= 50 for t in spent)} of {len(spent)} forms take at most 50 ms. The slowest are",
@@ -197,14 +197,14 @@ def main() -> int:
     parser.add_argument("--opencl", type=int, default=10, help="in OpenCL every K-th random form")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--seconds", type=float, default=1e9, help="start no random form later")
-    parser.add_argument("--purlin", help="a command line of a release build, to be timed")
+    parser.add_argument("--kingpost", help="a command line of a release build, to be timed")
     parser.add_argument("--page", type=Path, default=PAGE)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     deadline = time.time() + options.seconds
     with ProcessPoolExecutor(options.jobs) as pool:
-        demo = list(pool.map(demo_row, demo_tasks(options.purlin)))
+        demo = list(pool.map(demo_row, demo_tasks(options.kingpost)))
         seeds = range(options.first, options.first + options.random)
         found = pool.map(random_row, [(seed, options.opencl, deadline) for seed in seeds])
         drawn = [row for row in found if row is not None]

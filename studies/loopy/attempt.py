@@ -18,10 +18,10 @@ from loopy.types import NumpyType
 from oracle import ORACLES, expected
 from pymbolic import evaluate
 
-import purlin
-from purlin.loopy import Imported, from_loopy, internals, prove_loopy
-from purlin.loopy.declarations import with_known_shapes
-from purlin.loopy.types import fields_of, lanes_of
+import kingpost
+from kingpost.loopy import Imported, from_loopy, internals, prove_loopy
+from kingpost.loopy.declarations import with_known_shapes
+from kingpost.loopy.types import fields_of, lanes_of
 
 #: Results are equal within this share of the largest one: sums of other order, and contraction.
 TOLERANCES = {"float16": 2e-3, "float32": 2e-4, "complex64": 2e-4, "float64": 1e-10, "complex128": 1e-10}
@@ -49,7 +49,7 @@ class Row:
     proof: str = ""
     superfluous: str = ""
     notes: str = ""
-    purlin_ms: str = ""
+    kingpost_ms: str = ""
     loopy_ms: str = ""
 
 
@@ -63,7 +63,7 @@ def attempt(entry: Program, devices: list[str]) -> Row:
         known = types(entry)
         imported = from_loopy(entry.program, types=known)
         proof = prove_loopy(entry.program, types=known) if entry.is_scheduled else None
-    except purlin.ImportRefusal as error:
+    except kingpost.ImportRefusal as error:
         incomplete = error.feature == internals.UNKNOWN_FUNCTION and not entry.is_scheduled
         row.state = "incomplete" if incomplete else "refused"
         row.reason = f"{error.feature}: {error}"
@@ -77,10 +77,10 @@ def attempt(entry: Program, devices: list[str]) -> Row:
         row.superfluous = "; ".join(proof.superfluous)
     try:
         start = time.perf_counter()
-        purlin.source(imported.kernel, "opencl")
-        row.purlin_ms = f"{1e3*(time.perf_counter() - start):.1f}"
-    except purlin.Error as error:
-        row.state = "leaves its array" if isinstance(error, purlin.OutsideError) else "no code"
+        kingpost.source(imported.kernel, "opencl")
+        row.kingpost_ms = f"{1e3*(time.perf_counter() - start):.1f}"
+    except kingpost.Error as error:
+        row.state = "leaves its array" if isinstance(error, kingpost.OutsideError) else "no code"
         row.reason = f"{error}"
         return row
     try:
@@ -112,7 +112,7 @@ def run(entry: Program, imported: Imported, known: dict[str, Any], devices: list
         given = {key: part for name in values for key, part in parts(by_name[name], values[name], copied).items()}
         try:
             imported.compile(device)(**{imported.names.variables[name]: value for name, value in given.items()})
-        except purlin.Error as error:
+        except kingpost.Error as error:
             row.state, row.reason = "not run", f"{device}: {type(error).__name__}: {error}"
             return
         if row.oracle:

@@ -16,7 +16,7 @@ from loopy.kernel.data import ArrayArg, ValueArg
 from loopy.kernel.function_interface import CallableKernel
 from loopy.symbolic import WalkMapper, get_dependencies
 
-from purlin.loopy.nest import is_scheduled
+from kingpost.loopy.nest import is_scheduled
 
 
 @dataclass

@@ -12,8 +12,8 @@ from loopy.kernel.instruction import CallInstruction, CInstruction, NoOpInstruct
 from loopy.schedule import EnterLoop, LeaveLoop, RunInstruction
 from pymbolic.mapper.evaluator import EvaluationMapper
 
-from purlin.loopy import internals
-from purlin.loopy.expressions import REAL_FUNCTIONS
+from kingpost.loopy import internals
+from kingpost.loopy.expressions import REAL_FUNCTIONS
 
 
 class Undefined(Exception):

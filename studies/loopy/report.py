@@ -11,7 +11,7 @@ HEAD = f"""# Programs of Loopy
 
 Written by `python studies/loopy/run.py report` on {datetime.date.today().isoformat()}, from rows of
 `run.py record LOOPY --out DIR` and `run.py compare DIR`. The first runs the test suite of Loopy (version 2025.2)
-with a plug-in that records every program. The second imports each different one by `purlin.from_loopy`, runs it for
+with a plug-in that records every program. The second imports each different one by `kingpost.from_loopy`, runs it for
 C and OpenCL (pocl), and compares with what Loopy's own code computes for OpenCL, or for C, or where neither runs
 (or gives other results than its expressions have) with an evaluation of its expressions by NumPy.
 Sums of another order differ by rounding: 2e-4 of the largest result in single precision, 1e-10 in double.
@@ -23,7 +23,7 @@ A program that calls a function which its test defines later is incomplete, and 
 MEANINGS = {
     "equal": "the results are those of the oracle",
     "refused": "an error that says feature and instruction",
-    "leaves its array": "as it is written; Purlin says where",
+    "leaves its array": "as it is written; Kingpost says where",
     "reads undefined": "as it is written",
     "no code": "the kernel is refused: a race, or what code generation lacks",
     "no oracle": "neither Loopy nor NumPy has results",
@@ -82,7 +82,7 @@ def states(plain: list[Any], scheduled: list[Any]) -> str:
 def proofs(scheduled: list[Any]) -> str:
     kinds = collections.Counter(row.proof.split(":")[0] or "not imported" for row in scheduled)
     lines = [[kind, kinds[kind]] for kind, _ in kinds.most_common()]
-    text = f"## Proofs of schedules\n\n{table(['`purlin.prove_loopy`', 'programs'], lines)}\n"
+    text = f"## Proofs of schedules\n\n{table(['`kingpost.prove_loopy`', 'programs'], lines)}\n"
     text += "Those that are not proved, with two instances that clash or the reason:\n\n"
     for row in scheduled:
         if row.proof and row.proof != "proved":
@@ -116,14 +116,14 @@ def figures(rows: list[Any]) -> str:
     oracles = collections.Counter(row.oracle for row in rows if row.state == "equal")
     devices = collections.Counter(row.devices for row in rows if row.state == "equal")
     conditions = sum(bool(row.conditions) for row in rows)
-    pairs = [(float(row.purlin_ms), float(row.loopy_ms)) for row in rows if row.purlin_ms and row.loopy_ms]
+    pairs = [(float(row.kingpost_ms), float(row.loopy_ms)) for row in rows if row.kingpost_ms and row.loopy_ms]
     text = "## Figures\n\n"
     text += f"- oracles of equal results: {', '.join(f'{name} {count}' for name, count in oracles.most_common())}\n"
     text += f"- run on: {', '.join(f'{name} ({count})' for name, count in devices.most_common())}\n"
     text += f"- programs with derived conditions of parameters: {conditions}\n"
     if pairs:
         ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
-        ratio = statistics.median(loopy / purlin for purlin, loopy in pairs)
+        ratio = statistics.median(loopy / kingpost for kingpost, loopy in pairs)
         text += (
             f"- generation of OpenCL code, median of {len(pairs)} programs: {ours:.1f} ms (a development build, from the\n"
             f"  kernel) and {theirs:.1f} ms for Loopy without its caches; median of the ratios {ratio:.1f}\n"

@@ -1,11 +1,11 @@
-"""Loopy's own tests, run by Purlin.
+"""Loopy's own tests, run by Kingpost.
 
     python studies/loopy/run.py record LOOPY --out DIR       runs the tests of a checkout of Loopy, with the plug-in
     python studies/loopy/run.py compare DIR [--only p012]    imports, runs and compares every program of the recording
     python studies/loopy/run.py time                         times five of Loopy's scripts on the OpenCL device
     python studies/loopy/run.py report                       writes the page of the table
 
-Run it by a Python that has Loopy (the version that `purlin[loopy]` pins), the package `purlin`, pytest, and for
+Run it by a Python that has Loopy (the version that `kingpost[loopy]` pins), the package `kingpost`, pytest, and for
 OpenCL pyopencl. `compare` writes `results/loopy.csv`, `time` `results/loopy_times.csv`, `report`
 `results/loopy.md`. Fetches nothing.
 """

@@ -1,4 +1,4 @@
-"""Times of generated code: scripts of Loopy's tests by Loopy, imported, and as schedules of Purlin's, in turn."""
+"""Times of generated code: scripts of Loopy's tests by Loopy, imported, and as schedules of Kingpost's, in turn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array as cl_array
 
-import purlin
+import kingpost
 
 ROOT = Path(__file__).resolve().parents[2]
 #: The sizes of the scripts, by name.
@@ -50,11 +50,11 @@ def times() -> list[dict[str, Any]]:
     for script in SCRIPTS:
         size = SIZES[script.__name__]
         plain, loopy, steps, given, _ = script(size)
-        schedule = purlin.Schedule(purlin.from_loopy(plain).kernel)
+        schedule = kingpost.Schedule(kingpost.from_loopy(plain).kernel)
         steps(schedule)
         runs = [by_loopy(loopy, given, queue)]
-        for kernel in (purlin.from_loopy(loopy).kernel, schedule.kernel):
-            compiled = purlin.compile(kernel, "opencl")
+        for kernel in (kingpost.from_loopy(loopy).kernel, schedule.kernel):
+            compiled = kingpost.compile(kernel, "opencl")
             values = {name: value.copy() for name, value in given.items()}
             runs.append(lambda compiled=compiled, values=values: compiled.seconds(**values))
         rounds = [[run() for run in runs] for _ in range(ROUNDS + 1)][1:]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Loop programs that are not of PolyBench: `purlin auto` in C beside a schedule by hand of the same program.
+"""Loop programs that are not of PolyBench: `kingpost auto` in C beside a schedule by hand of the same program.
 
     python3 studies/polybench/other.py schedule    # a schedule for each program, into other/schedules/
     python3 studies/polybench/other.py check       # both against the interpreter, small sizes
@@ -66,7 +66,7 @@ def inputs(name, sizes):
 
 
 def schedule(names):
-    """A schedule by `purlin auto` for each program."""
+    """A schedule by `kingpost auto` for each program."""
     for name in names:
         run.scheduled(name, run.values_file(name, {}), LARGE[name], HERE / "schedules")
 
@@ -131,7 +131,7 @@ def by_card(names, device, *how):
     (HERE / "schedules" / "cards").mkdir(parents=True, exist_ok=True)
     for name in names:
         start = time.time()
-        done = run.purlin("auto", run.kernel_of(name), "--device", device, "--seed", "1", *how, *run.options(CARD_LARGE[name]))
+        done = run.kingpost("auto", run.kernel_of(name), "--device", device, "--seed", "1", *how, *run.options(CARD_LARGE[name]))
         if not done.returncode:
             card_schedules(name)["auto"].write_text(done.stdout.replace(f"{run.HERE}/", ""))
         why = done.stderr.strip()[-300:] if done.returncode else ""
@@ -149,7 +149,7 @@ def card_check(names):
             values = {k: v.ravel().tolist() for k, v in inputs(name, sizes).items() if k in read}
             path = run.values_file(name, values)
             for label, schedule in card_schedules(name).items():
-                done = run.purlin("run", run.kernel_of(name), "--recipe", schedule, "--device", run.CARD, "--no-time", "--seed", "1",
+                done = run.kingpost("run", run.kernel_of(name), "--recipe", schedule, "--device", run.CARD, "--no-time", "--seed", "1",
                                   "--values", path, *run.options(sizes))
                 wrong += bool(done.returncode)
                 print(f"{name:12s} x{scale} {label} {'WRONG ' + done.stderr.strip()[-400:] if done.returncode else 'right'}", flush=True)

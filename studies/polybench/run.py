@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""PolyBench/C's thirty kernels, scheduled by `purlin auto`: right, and how fast beside gcc.
+"""PolyBench/C's thirty kernels, scheduled by `kingpost auto`: right, and how fast beside gcc.
 
-    cargo build --release --bin purlin
+    cargo build --release --bin kingpost
     python3 studies/polybench/run.py schedule      # a schedule for each kernel, into schedules/
     python3 studies/polybench/run.py check         # C and OpenCL against the references, small sizes
     python3 studies/polybench/run.py isl           # what isl's scheduler makes alone, into schedules/isl/
@@ -37,7 +37,7 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-PURLIN = os.environ.get("PURLIN", str(ROOT / "target/release/purlin"))
+KINGPOST = os.environ.get("KINGPOST", str(ROOT / "target/release/kingpost"))
 BUILD = Path(os.environ.get("POLYBENCH_BUILD", "/tmp/polybench"))
 RUNS = int(os.environ.get("RUNS", "5"))
 COMPILE_LIMIT = os.environ.get("COMPILE_LIMIT", "120")  # seconds
@@ -83,7 +83,7 @@ LARGE = {
 
 
 def kernel_of(name):
-    return HERE / ("kernels" if name in SMALL else "other/kernels") / f"{name}.purlin"
+    return HERE / ("kernels" if name in SMALL else "other/kernels") / f"{name}.kingpost"
 
 
 def text_of(name):
@@ -180,10 +180,10 @@ class Reference:
 
 
 class Ours:
-    """The C code of Purlin for a kernel after a schedule, or as it is written."""
+    """The C code of Kingpost for a kernel after a schedule, or as it is written."""
 
     def __init__(self, name, schedule=None):
-        command = [PURLIN, "print", str(kernel_of(name)), "--target", "c", "--plan"]
+        command = [KINGPOST, "print", str(kernel_of(name)), "--target", "c", "--plan"]
         command += ["--recipe", str(schedule)] if schedule else []
         source = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
         self.plan = re.findall(r"^//   (\w+): (\w+) (.*)$", source, re.M)
@@ -246,10 +246,10 @@ def schedule(names):
 
 
 def scheduled(name, values, sizes, folder):
-    """A schedule by `purlin auto` in C, into a folder."""
+    """A schedule by `kingpost auto` in C, into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     start = time.time()
-    done = purlin("auto", kernel_of(name), "--device", "c", "--seed", "1", *options(sizes), "--values", values,
+    done = kingpost("auto", kernel_of(name), "--device", "c", "--seed", "1", *options(sizes), "--values", values,
                   "--budget", os.environ.get("BUDGET", "10"))
     if done.returncode:
         print(f"{name:15s} {done.stderr.strip()[:300]}", flush=True)
@@ -270,7 +270,7 @@ def isl(names):
         values, sizes = scalars(name, LARGE[name]), LARGE[name]
         (ISL / f"{name}.txt").unlink(missing_ok=True)
         try:
-            done = purlin("auto", kernel_of(name), "--device", "c", "--untimed", "--why", *options(sizes), "--values", values, timeout=ISL_LIMIT)
+            done = kingpost("auto", kernel_of(name), "--device", "c", "--untimed", "--why", *options(sizes), "--values", values, timeout=ISL_LIMIT)
         except subprocess.TimeoutExpired:
             print(f"{name:15s} none within {ISL_LIMIT} s", flush=True)
             continue
@@ -293,7 +293,7 @@ def check(names):
             values = inputs(name, sizes)
             Ours(name, steps).run(sizes, values)
             worst[label] = error(name, values, wanted)
-        command = [PURLIN, "run", str(HERE / "kernels" / f"{name}.purlin"), "--device", "opencl", "--no-time", "--seed", "1"]
+        command = [KINGPOST, "run", str(HERE / "kernels" / f"{name}.kingpost"), "--device", "opencl", "--no-time", "--seed", "1"]
         command += options(sizes) + (["--recipe", str(schedule_of(name))] if schedule_of(name) else [])
         opencl = subprocess.run(command, capture_output=True, text=True, timeout=300)
         bad = not all(found <= 1e-9 for found in worst.values()) or opencl.returncode
@@ -407,8 +407,8 @@ def card_schedule(name):
     return HERE / "schedules" / "cards" / f"{name}.txt"
 
 
-def purlin(*words, timeout=900):
-    return subprocess.run([PURLIN, *map(str, words)], capture_output=True, text=True, timeout=timeout)
+def kingpost(*words, timeout=900):
+    return subprocess.run([KINGPOST, *map(str, words)], capture_output=True, text=True, timeout=timeout)
 
 
 def scalars(name, sizes):
@@ -436,9 +436,9 @@ def cards(names):
     card_schedule("").parent.mkdir(parents=True, exist_ok=True)
     wrong, on_groups = 0, []
     for name in names:
-        kernel = HERE / "kernels" / f"{name}.purlin"
+        kernel = HERE / "kernels" / f"{name}.kingpost"
         start = time.time()
-        done = purlin("auto", kernel, "--device", "cuda", "--untimed", *options(LARGE[name]), "--values", scalars(name, LARGE[name]))
+        done = kingpost("auto", kernel, "--device", "cuda", "--untimed", *options(LARGE[name]), "--values", scalars(name, LARGE[name]))
         if done.returncode:
             wrong += 1
             print(f"{name:15s} {done.stderr.strip()[:300]}", flush=True)
@@ -446,7 +446,7 @@ def cards(names):
         card_schedule(name).write_text(done.stdout.replace(f"{HERE}/", "").replace(f"{BUILD}/", ""))
         took = time.time() - start
         heavy = heaviest(name)
-        text = purlin("print", kernel, "--recipe", card_schedule(name)).stdout
+        text = kingpost("print", kernel, "--recipe", card_schedule(name)).stdout
         tags = [" ".join(loop[3] for loop in loops) for insn, loops, *_ in statements(text) if insn == heavy]
         placed = bool(tags) and all("{g." in tag for tag in tags)
         on_groups += [name] if placed else []
@@ -455,7 +455,7 @@ def cards(names):
         Reference(name, flags=["-O2"]).run(sizes, wanted)
         Ours(name, card_schedule(name)).run(sizes, values)
         off = error(name, values, wanted)
-        opencl = purlin("run", kernel, "--device", "opencl", "--no-time", "--seed", "1", *options(sizes), "--recipe", card_schedule(name))
+        opencl = kingpost("run", kernel, "--device", "opencl", "--no-time", "--seed", "1", *options(sizes), "--recipe", card_schedule(name))
         bad = off > 1e-9 or opencl.returncode
         wrong += bool(bad)
         predicted = re.search(r"^# (.*predicted)$", done.stdout, re.M)
@@ -469,7 +469,7 @@ def card_auto(names):
     """Schedules by trials on the card; each takes the place of the one that is there if it is faster by a twentieth."""
     for name in names:
         start = time.time()
-        done = purlin("auto", HERE / "kernels" / f"{name}.purlin", "--device", CARD, "--budget", os.environ.get("BUDGET", "10"),
+        done = kingpost("auto", HERE / "kernels" / f"{name}.kingpost", "--device", CARD, "--budget", os.environ.get("BUDGET", "10"),
                       "--seed", "1", "--values", values_file(name, small(name, LARGE[name])), *options(LARGE[name]))
         took = time.time() - start
         if done.returncode:
@@ -496,10 +496,10 @@ def card_seconds(name, sizes=None, schedule=None):
 
 
 def on_card(name, sizes, *more, schedule=None):
-    """`purlin run` of a card's schedule, on values for which the kernel stays finite."""
+    """`kingpost run` of a card's schedule, on values for which the kernel stays finite."""
     values = ["--values", values_file(name, small(name, sizes))] if name in SMALL else []
     command = ["run", kernel_of(name), "--recipe", schedule or card_schedule(name), "--device", CARD]
-    return purlin(*command, "--seed", "1", *values, *options(sizes), *more)
+    return kingpost(*command, "--seed", "1", *values, *options(sizes), *more)
 
 
 def card_check(names):
@@ -515,7 +515,7 @@ def card_check(names):
 
 
 def card_time(names):
-    """Median times of the cards' schedules as `purlin run` prints them; card_times.json."""
+    """Median times of the cards' schedules as `kingpost run` prints them; card_times.json."""
     path = HERE / "card_times.json"
     found = json.loads(path.read_text()) if path.exists() else {}
     for name in names:
@@ -562,15 +562,15 @@ def card_page(_):
     ratios = {name: 1e-3 * theirs[name]["ms"] / ours[name]["seconds"] for name in ours if theirs[name]["right"]}
     earlier = sorted(name for name in ratios if theirs[name].get("earlier"))
     slower = sorted(name for name, ratio in ratios.items() if ratio < 1)
-    lines = ["# PolyBench on an H200 by `purlin auto`", "",
-             "Plain texts, schedules of `purlin auto --device cuda`, and PPCG 0.09 with its default options, nvcc 13.0; double",
+    lines = ["# PolyBench on an H200 by `kingpost auto`", "",
+             "Plain texts, schedules of `kingpost auto --device cuda`, and PPCG 0.09 with its default options, nvcc 13.0; double",
              "precision, the sizes of `LARGE` in studies/polybench/run.py, 2026-11-28. Medians of device events; arrays are on the",
              "card. `run.py card-time`, `ppcg.py > ppcg_times.json` on one machine and `run.py card-page` make this page. Schedules are",
              "right in CUDA at two or three small sizes (`run.py card-check`) and at those that are timed, PPCG's against the C references. Where a",
              "schedule says so, it is the fastest of those that `auto` ranks first, timed on such a machine (`run.py card-auto`; 3mm, mvt,",
              "atax, bicg, gemver, gesummv, gemm and the last two tables 2026-11-29).",
              *([f"PPCG's times of {', '.join(earlier)} are of an earlier run on such a machine."] if earlier else []), "",
-             "| kernel | Purlin | PPCG | PPCG / Purlin |", "|---|---|---|---|"]
+             "| kernel | Kingpost | PPCG | PPCG / Kingpost |", "|---|---|---|---|"]
     for name in sorted(ratios):
         lines.append(f"| {name} | {1e3 * ours[name]['seconds']:.3f} ms | {theirs[name]['ms']:.3f} ms | {ratios[name]:.2f} |")
     mean_ = float(np.exp(np.mean(np.log(list(ratios.values())))))
@@ -614,10 +614,10 @@ def table(found, labels):
 
 
 def page(_):
-    alone = ["isl is its scheduler's band alone, in tiles of 32, proved and printed by Purlin (`run.py isl`)."]
+    alone = ["isl is its scheduler's band alone, in tiles of 32, proved and printed by Kingpost (`run.py isl`)."]
     alone = alone if any("isl" in found for found in times_of(1).values()) else []
     gcc = subprocess.run(["gcc", "--version"], capture_output=True, text=True).stdout.split("\n")[0]
-    lines = ["# PolyBench by `purlin auto`", "", f"One thread, speed relative to plain C ({gcc}, `-O3 -march=native`), medians of {RUNS} interleaved runs;",
+    lines = ["# PolyBench by `kingpost auto`", "", f"One thread, speed relative to plain C ({gcc}, `-O3 -march=native`), medians of {RUNS} interleaved runs;",
              f"{platform()}, {time.strftime('%Y-%m-%d')}. Polly of clang 19, Pluto 0.13 with the flags of baselines.sh.", *alone,
              f"`RUNS={RUNS} PLUTO=… POLLY=clang-19 python3 studies/polybench/run.py schedule time page` makes this table.", "", *table(times_of(1), ("written", "auto", "isl", "polly", "pluto"))]
     if times_of(2):

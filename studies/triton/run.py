@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Softmax and layer norm of rows, beside Triton's kernels, on one card.
 
-    python3 studies/triton/run.py prepare OUT      # needs triton (PyPI), numpy and purlin; no card
+    python3 studies/triton/run.py prepare OUT      # needs triton (PyPI), numpy and kingpost; no card
     python3 OUT/run.py time OUT                    # needs numpy and a card alone; prints JSON
     python3 studies/triton/run.py page FILE        # results/h200/triton.md of what `time` printed
 
-`prepare` compiles Triton's kernels for sm_90 and prints Purlin's source for each number of warps. `time`
+`prepare` compiles Triton's kernels for sm_90 and prints Kingpost's source for each number of warps. `time`
 compares both with NumPy in double precision, times them in turn in one run, and takes the best number of
 warps of each: medians of 25 launches after warm-up, by events, on data that no cache holds.
 """
@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-PURLIN = os.environ.get("PURLIN", "target/release/purlin")
+KINGPOST = os.environ.get("KINGPOST", "target/release/kingpost")
 KERNELS = {"softmax": ["x", "y"], "layer_norm": ["g", "b", "x", "y"]}
 SIZES = {1024: 65536, 2048: 32768, 4096: 16384, 8192: 8192}
 WARPS = (4, 8, 16)
@@ -76,13 +76,13 @@ def prepare(out):
                 (out / file).write_bytes(built.asm["cubin"])
                 params = len(re.findall(r"\.param ", built.asm["ptx"].split(".entry")[1].split(")")[0]))
                 made.append(row | {"by": "triton", "file": file, "local": built.metadata.shared, "scratch": params - len(args) - 1})
-                text = (HERE / f"{name}.purlin").read_text().replace("(n, 4096)", f"(n, {n})")
-                (out / "kernel.purlin").write_text(text)
-                command = [PURLIN, "print", str(out / "kernel.purlin"), "--target", "cuda", "--hole", f"warps={warps}"]
+                text = (HERE / f"{name}.kingpost").read_text().replace("(n, 4096)", f"(n, {n})")
+                (out / "kernel.kingpost").write_text(text)
+                command = [KINGPOST, "print", str(out / "kernel.kingpost"), "--target", "cuda", "--hole", f"warps={warps}"]
                 file = f"{name}_{n}_{warps}.cu"
                 (out / file).write_text(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-                made.append(row | {"by": "purlin", "file": file, "local": 0, "scratch": 0})
-    (out / "kernel.purlin").unlink()
+                made.append(row | {"by": "kingpost", "file": file, "local": 0, "scratch": 0})
+    (out / "kernel.kingpost").unlink()
     (out / "list.json").write_text(json.dumps({"triton": triton.__version__, "kernels": made}, indent=1))
     shutil.copy(__file__, out / "run.py")
 
@@ -130,7 +130,7 @@ class Card:
 
 
 def compiled(source):
-    """A cubin of CUDA source, by NVRTC with the options of Purlin's runtime."""
+    """A cubin of CUDA source, by NVRTC with the options of Kingpost's runtime."""
     names = ["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so"]
     for name in names:
         try:
@@ -176,7 +176,7 @@ def measure(out):
             for run in runs:
                 binary = (out / run["file"]).read_bytes()
                 given = [places[a] for a in args]
-                if run["by"] == "purlin":
+                if run["by"] == "kingpost":
                     binary, given = compiled(binary.decode()), [ctypes.c_int32(rows), *given]
                 else:
                     given = [*given, ctypes.c_int32(n), *[ctypes.c_uint64(0)] * run["scratch"]]
@@ -186,7 +186,7 @@ def measure(out):
             begin, end = card.event(), card.event()
 
             def launch(run):
-                block = (32, run["warps"], 1) if run["by"] == "purlin" else (32 * run["warps"], 1, 1)
+                block = (32, run["warps"], 1) if run["by"] == "kingpost" else (32 * run["warps"], 1, 1)
                 card.call("LaunchKernel", run["function"], rows, 1, 1, *block, run["local"], None, run["args"], None)
 
             for run in runs:
@@ -222,7 +222,7 @@ def page(file):
         f"{data['device']}, {data['date']}; Triton {data['triton']}. Rows in `f32`, read and written once; medians of {ROUNDS} launches in turn,",
         "by events; the best of 4, 8 and 16 warps a row for each. `python3 studies/triton/run.py page FILE` prints this page.",
         "",
-        "| kernel | rows | n | Triton | Purlin | Triton / Purlin | GB/s |",
+        "| kernel | rows | n | Triton | Kingpost | Triton / Kingpost | GB/s |",
         "|---|---|---|---|---|---|---|",
     ]
     for name in KERNELS:
@@ -231,7 +231,7 @@ def page(file):
             for run in data["runs"]:
                 if (run["kernel"], run["n"]) == (name, n):
                     best[run["by"]] = min(best.get(run["by"], 1e9), run["seconds"])
-            ours, theirs = best["purlin"], best["triton"]
+            ours, theirs = best["kingpost"], best["triton"]
             rate = 8 * rows * n / ours / 1e9
             lines.append(f"| {name} | {rows} | {n} | {theirs*1e6:.1f} µs | {ours*1e6:.1f} µs | {theirs/ours:.2f} | {rate:.0f} |")
     (HERE.parent.parent / "results" / "h200" / "triton.md").write_text("\n".join(lines) + "\n")

@@ -2,13 +2,13 @@
 // pointer `f` is overwritten with 2/pi, a constant of the reduction of trigonometric arguments, before the first read
 // through it. compute-sanitizer: invalid read at 0x3fe45f306dc9c883. Right with ptxas -O1, with -G, without the
 // functions, without the barriers, or without the update of f; the PTX is right. Found by the random pairs (1 of 18,555
-// in CUDA, H100 and H200, 2026-11-22). No way to print around it is known: `purlin run` names the compiler.
-__device__ static inline int purlin_min_i32(const int a, const int b)
+// in CUDA, H100 and H200, 2026-11-22). No way to print around it is known: `kingpost run` names the compiler.
+__device__ static inline int kingpost_min_i32(const int a, const int b)
 {
     return a < b ? a : b;
 }
 
-__device__ static inline void purlin_atomic_min_f32(float *p, const float v)
+__device__ static inline void kingpost_atomic_min_f32(float *p, const float v)
 {
     unsigned int *const word = (unsigned int *)p;
     unsigned int old = *word, seen;
@@ -42,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(4) sample(
     }
     if (l0 == 0) {
         for (int i2 = 0; i2 < 3; ++i2) {
-            purlin_atomic_min_f32(&f[0], 1.0f);
+            kingpost_atomic_min_f32(&f[0], 1.0f);
         }
     }
     for (int i4 = 0; i4 < 3; ++i4) {
@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(4) sample(
         }
         if (l0 == 0) {
             x[0] *= tree[0];
-            x[0] *= cos(sin((double)purlin_min_i32(-3, 2)));
+            x[0] *= cos(sin((double)kingpost_min_i32(-3, 2)));
         }
         __syncthreads();
     }
@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(4) sample(
     }
     if (l0 == 0) {
         x[0] *= tree[0];
-        x[0] *= cos(sin((double)purlin_min_i32(-3, 2)));
+        x[0] *= cos(sin((double)kingpost_min_i32(-3, 2)));
     }
     for (int i9 = 0; i9 < 3; ++i9) {
         float t8 = (__int_as_float(0x7fc00000));

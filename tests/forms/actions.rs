@@ -7,12 +7,12 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::support::{bent_mesh, compiled, is_long_run, last_degree};
-use purlin::codegen::{Options, generate};
-use purlin::interp::interpret;
-use purlin::ir::Kernel;
-use purlin::kernels::Operator;
-use purlin::runtime::open;
-use purlin::{Loaded, Mapping, Problem, Random, RelativeError, transform};
+use kingpost::codegen::{Options, generate};
+use kingpost::interp::interpret;
+use kingpost::ir::Kernel;
+use kingpost::kernels::Operator;
+use kingpost::runtime::open;
+use kingpost::{Loaded, Mapping, Problem, Random, RelativeError, transform};
 
 /// Sums of at most some hundred products in f64, relative to the size of the result.
 const TOLERANCE: f64 = 1e-12;

@@ -8,14 +8,14 @@
 
 use crate::polynomial::{Frame, Moments, Polynomial, Samples, Sum};
 use crate::support::{bent_mesh, devices};
-use purlin::codegen::{Options, generate};
-use purlin::forms::form::Inputs;
-use purlin::forms::lowering::{LoweringOptions, lower};
-use purlin::forms::mesh::Mesh;
-use purlin::forms::numbering::Numbering;
-use purlin::kernels::Operator;
-use purlin::runtime::{Device, open};
-use purlin::{Loaded, Mapping, Random, RelativeError, transform};
+use kingpost::codegen::{Options, generate};
+use kingpost::forms::form::Inputs;
+use kingpost::forms::lowering::{LoweringOptions, lower};
+use kingpost::forms::mesh::Mesh;
+use kingpost::forms::numbering::Numbering;
+use kingpost::kernels::Operator;
+use kingpost::runtime::{Device, open};
+use kingpost::{Loaded, Mapping, Random, RelativeError, transform};
 use std::path::Path;
 
 /// Relative to the sum of absolute contributions, each of which is right to some hundred roundings

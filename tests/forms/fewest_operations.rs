@@ -3,25 +3,25 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use crate::support::{bent_mesh, compiled};
-use purlin::analysis::Analysis;
-use purlin::codegen::{Options, Target, generate};
-use purlin::forms::Combinator;
-use purlin::forms::element::CellShape;
-use purlin::forms::form::{
+use kingpost::analysis::Analysis;
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::forms::Combinator;
+use kingpost::forms::element::CellShape;
+use kingpost::forms::form::{
     Expr, Form, FunctionSpace, Inputs, coefficient, dx, grad, inner, test, transpose, trial,
 };
-use purlin::forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
-use purlin::forms::program::CellProgram;
-use purlin::forms::reference::action as action_of;
-use purlin::forms::strategies::{
+use kingpost::forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
+use kingpost::forms::program::CellProgram;
+use kingpost::forms::reference::action as action_of;
+use kingpost::forms::strategies::{
     FewestOperations, LoopLanes, Objective, Sequential, bipartitions, considered,
 };
-use purlin::interp::interpret;
-use purlin::ir::{Kernel, TableData, VarKind};
-use purlin::runtime::open;
-use purlin::transforms::Primitive;
-use purlin::transforms::primitives::MirrorTriangle;
-use purlin::{Loaded, Mapping, Random, RelativeError};
+use kingpost::interp::interpret;
+use kingpost::ir::{Kernel, TableData, VarKind};
+use kingpost::runtime::open;
+use kingpost::transforms::Primitive;
+use kingpost::transforms::primitives::MirrorTriangle;
+use kingpost::{Loaded, Mapping, Random, RelativeError};
 use std::collections::BTreeMap;
 
 /// Sums of at most some hundred products in f64, relative to the size of the result.
@@ -161,7 +161,7 @@ fn matrices_are_those_of_the_reference() {
         }
         // rows are whole vectors: what the columns' loop adds has no other form
         let source = generate(eight, Target::C, &Options::default()).unwrap().source;
-        assert!(source.contains("*(purlin_f64x8 *)&y_cell["), "{name}: {source}");
+        assert!(source.contains("*(kingpost_f64x8 *)&y_cell["), "{name}: {source}");
     }
 }
 

@@ -4,22 +4,22 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use crate::support::{compiled, is_long_run};
-use purlin::codegen::{Options, generate};
-use purlin::forms::CellKernel;
-use purlin::forms::import::{Imported, from_json, from_json_with};
-use purlin::forms::lowering::{LoweredRole, MatrixResult, TabulatedOptions};
-use purlin::forms::program::CellProgram;
-use purlin::forms::strategies::{
+use kingpost::codegen::{Options, generate};
+use kingpost::forms::CellKernel;
+use kingpost::forms::import::{Imported, from_json, from_json_with};
+use kingpost::forms::lowering::{LoweredRole, MatrixResult, TabulatedOptions};
+use kingpost::forms::program::CellProgram;
+use kingpost::forms::strategies::{
     FactorisedCells, MultiLevelTiling, PointTiles, SingleCell, StagedCells, StagedTiling, SummedCells,
     is_functional, tensor_dimension,
 };
-use purlin::forms::tabulated::{Precision, Role, Space};
-use purlin::forms::tiling::{TilingParameters, TilingSizes};
-use purlin::interp::{Memory, interpret};
-use purlin::ir::{Kernel, ScalarType};
-use purlin::runtime::open;
-use purlin::tuning::transform;
-use purlin::{Loaded, Mapping, Random, RelativeError, laid_out, staged_tiling_sizes, tiling_sizes};
+use kingpost::forms::tabulated::{Precision, Role, Space};
+use kingpost::forms::tiling::{TilingParameters, TilingSizes};
+use kingpost::interp::{Memory, interpret};
+use kingpost::ir::{Kernel, ScalarType};
+use kingpost::runtime::open;
+use kingpost::tuning::transform;
+use kingpost::{Loaded, Mapping, Random, RelativeError, laid_out, staged_tiling_sizes, tiling_sizes};
 
 /// Sums of some hundred products in f64 in another order.
 const TOLERANCE: f64 = 1e-11;

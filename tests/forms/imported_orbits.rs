@@ -2,17 +2,17 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use crate::support::compiled;
-use purlin::codegen::{Options, generate};
-use purlin::forms::CellKernel;
-use purlin::forms::import::Imported;
-use purlin::forms::lowering::TabulatedOptions;
-use purlin::forms::strategies::{InOrbits, StraightCells};
-use purlin::forms::tabulated::{Arithmetic, MathFunction, Node, Relation, TabulatedForm};
-use purlin::forms::{Combinator, relowered};
-use purlin::interp::{Memory, interpret};
-use purlin::runtime::open;
-use purlin::tuning::transform;
-use purlin::{Loaded, Mapping, Random, RelativeError};
+use kingpost::codegen::{Options, generate};
+use kingpost::forms::CellKernel;
+use kingpost::forms::import::Imported;
+use kingpost::forms::lowering::TabulatedOptions;
+use kingpost::forms::strategies::{InOrbits, StraightCells};
+use kingpost::forms::tabulated::{Arithmetic, MathFunction, Node, Relation, TabulatedForm};
+use kingpost::forms::{Combinator, relowered};
+use kingpost::interp::{Memory, interpret};
+use kingpost::runtime::open;
+use kingpost::tuning::transform;
+use kingpost::{Loaded, Mapping, Random, RelativeError};
 
 fn read(name: &str) -> TabulatedForm {
     let path = format!("{}/crates/forms/tests/tabulated/{name}.json", env!("CARGO_MANIFEST_DIR"));

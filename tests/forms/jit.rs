@@ -1,18 +1,18 @@
 //! Forms compiled by one call, against the interpreter.
 #![allow(clippy::unwrap_used)] // what a failed test does
 
-use purlin::forms::element::{CellShape, ElementFamily};
-use purlin::forms::form::{
+use kingpost::forms::element::{CellShape, ElementFamily};
+use kingpost::forms::form::{
     FunctionSpace, Inputs, avg, coefficient, dS, div, ds, dx, facet_normal, grad, inner, jump, jump_along,
     split, test, trial,
 };
-use purlin::forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
-use purlin::forms::mesh::Mesh;
-use purlin::forms::numbering::ComposedNumbering;
-use purlin::interp::interpret;
-use purlin::tuning::known::Source;
-use purlin::tuning::vectors::HostVectors;
-use purlin::{Random, RelativeError, jit, jit_with};
+use kingpost::forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
+use kingpost::forms::mesh::Mesh;
+use kingpost::forms::numbering::ComposedNumbering;
+use kingpost::interp::interpret;
+use kingpost::tuning::known::Source;
+use kingpost::tuning::vectors::HostVectors;
+use kingpost::{Random, RelativeError, jit, jit_with};
 
 /// Mixed Poisson with Raviart–Thomas elements, with states of degrees of freedom.
 #[test]
@@ -63,7 +63,7 @@ fn matrices_agree_with_actions() {
     let cell = CellShape::Quadrilateral;
     let (mesh, space) = (Mesh::unit(cell, 4).unwrap(), FunctionSpace::vector(cell, 2));
     let form = |w| (inner(&w, test(&space)) + inner(grad(w), grad(test(&space)))) * dx();
-    let device = purlin::runtime::open("c").unwrap();
+    let device = kingpost::runtime::open("c").unwrap();
     let compile = |matrix| {
         let options = LoweringOptions::new("form").with_matrix(matrix);
         jit_with(&form(trial(&space)), &options, &*device).unwrap()
@@ -93,7 +93,7 @@ fn matrices_agree_with_actions() {
 #[test]
 fn results_have_the_rank_of_the_form() {
     let space = FunctionSpace::scalar(CellShape::Triangle, 1);
-    let device = purlin::runtime::open("c").unwrap();
+    let device = kingpost::runtime::open("c").unwrap();
     let mesh = Mesh::unit_square(3).unwrap();
     let w = coefficient("w", &space);
     let given = Inputs::new().field("w", vec![2.0; mesh.n_vertices()]);
@@ -120,12 +120,12 @@ fn results_have_the_rank_of_the_form() {
     );
 }
 
-fn agrees(form: &purlin::forms::form::Form, mesh: &Mesh, space: &FunctionSpace) {
+fn agrees(form: &kingpost::forms::form::Form, mesh: &Mesh, space: &FunctionSpace) {
     agrees_with(form, mesh, space, &LoweringOptions::new("form"), 1);
 }
 
 fn agrees_with(
-    form: &purlin::forms::form::Form,
+    form: &kingpost::forms::form::Form,
     mesh: &Mesh,
     space: &FunctionSpace,
     options: &LoweringOptions,
@@ -141,7 +141,7 @@ fn agrees_with(
         interpret(&kernel.kernel, &mut memory).unwrap();
         expected.iter_mut().zip(memory.f64s("y").unwrap()).for_each(|(sum, y)| *sum += y);
     }
-    let device = purlin::runtime::open("c").unwrap();
+    let device = kingpost::runtime::open("c").unwrap();
     let found = jit_with(form, options, &*device).unwrap().apply(mesh, &inputs).unwrap();
     assert_eq!(found.len(), n);
     // 1e-13: the same sums, of fewer than 100 terms, in another order
@@ -152,7 +152,7 @@ fn agrees_with(
 fn wrong_inputs_are_refused() {
     let space = FunctionSpace::of(CellShape::Triangle, ElementFamily::NedelecFirst, 1);
     let form = inner(coefficient("w", &space), test(&space)) * dx();
-    let device = purlin::runtime::open("c").unwrap();
+    let device = kingpost::runtime::open("c").unwrap();
     let (form, mesh) = (jit(&form, &*device).unwrap(), Mesh::unit_square(1).unwrap());
     let chosen = &form.kernels()[0].mapping;
     assert_eq!(

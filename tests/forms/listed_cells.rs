@@ -2,17 +2,17 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use crate::support::{bent_mesh, compiled, is_long_run};
-use purlin::autotune::known_devices;
-use purlin::codegen::{Options, generate};
-use purlin::forms::lowering::{LoweringOptions, lower};
-use purlin::forms::mesh::Mesh;
-use purlin::forms::strategies::{ListedCells, Modes};
-use purlin::interp::interpret;
-use purlin::kernels::Operator;
-use purlin::runtime::open;
-use purlin::transforms::lists::Definition;
-use purlin::tuning::{CaseMesh, FormCase, candidates_on_mesh, listed, transform};
-use purlin::{
+use kingpost::autotune::known_devices;
+use kingpost::codegen::{Options, generate};
+use kingpost::forms::lowering::{LoweringOptions, lower};
+use kingpost::forms::mesh::Mesh;
+use kingpost::forms::strategies::{ListedCells, Modes};
+use kingpost::interp::interpret;
+use kingpost::kernels::Operator;
+use kingpost::runtime::open;
+use kingpost::transforms::lists::Definition;
+use kingpost::tuning::{CaseMesh, FormCase, candidates_on_mesh, listed, transform};
+use kingpost::{
     Loaded, Mapping, Problem, Random, RelativeError, SetUpError, check_room, definitions, laid_out,
     list_room, set_up, transform_with_setup,
 };

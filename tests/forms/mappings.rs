@@ -4,27 +4,27 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use crate::support::{bent_mesh, compiled, is_long_run};
-use purlin::analysis::Analysis;
-use purlin::codegen::{Options, generate};
-use purlin::forms::element::CellShape;
-use purlin::forms::form::{
+use kingpost::analysis::Analysis;
+use kingpost::codegen::{Options, generate};
+use kingpost::forms::element::CellShape;
+use kingpost::forms::form::{
     FunctionSpace, coefficient, constant_with_default, coordinate, dot, dx, grad, inner, test,
 };
-use purlin::forms::lowering::LoweredForm;
-use purlin::forms::program::CellProgram;
-use purlin::forms::strategies::{
+use kingpost::forms::lowering::LoweredForm;
+use kingpost::forms::program::CellProgram;
+use kingpost::forms::strategies::{
     ConstantCells, MatrixCells, MatrixGroups, MultiLevelTiling, PointTiles, SingleCell, StagedCells,
     StagedTiling, StraightCells, matrix_group_dofs, matrix_sizes,
 };
-use purlin::forms::tiling::{TilingParameters, TilingSizes};
-use purlin::interp::interpret;
-use purlin::ir::Kernel;
-use purlin::kernels::Operator;
-use purlin::runtime::open;
-use purlin::transforms::Schedule;
-use purlin::tuning::transform;
-use purlin::{Loaded, Mapping, Problem, Random, RelativeError, staged_tiling_sizes, tiling_sizes};
-use purlin_sample::seed;
+use kingpost::forms::tiling::{TilingParameters, TilingSizes};
+use kingpost::interp::interpret;
+use kingpost::ir::Kernel;
+use kingpost::kernels::Operator;
+use kingpost::runtime::open;
+use kingpost::transforms::Schedule;
+use kingpost::tuning::transform;
+use kingpost::{Loaded, Mapping, Problem, Random, RelativeError, staged_tiling_sizes, tiling_sizes};
+use kingpost_sample::seed;
 
 /// Sums of at most some hundred products in f64, relative to the size of the result.
 const TOLERANCE: f64 = 1e-12;

@@ -3,13 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use crate::support::{bent_mesh, compiled, is_long_run};
-use purlin::codegen::{Options, Target, generate};
-use purlin::forms::strategies::{MatrixGroups, matrix_group_dofs};
-use purlin::kernels::Operator;
-use purlin::prelude::interpret;
-use purlin::runtime::{Cache, cuda::nvrtc, open};
-use purlin::tuning::transform;
-use purlin::{Loaded, Mapping, Problem, Random, RelativeError};
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::forms::strategies::{MatrixGroups, matrix_group_dofs};
+use kingpost::kernels::Operator;
+use kingpost::prelude::interpret;
+use kingpost::runtime::{Cache, cuda::nvrtc, open};
+use kingpost::tuning::transform;
+use kingpost::{Loaded, Mapping, Problem, Random, RelativeError};
 
 fn problem(operator: Operator, dim: usize, degree: usize, divisions: usize, seed: u64) -> Problem {
     Problem::operator(operator, degree, None, bent_mesh(dim, divisions), seed).unwrap()

@@ -3,15 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use crate::support::{bent_mesh, compiled};
-use purlin::codegen::{Options, Target, generate};
-use purlin::forms::CellKernel;
-use purlin::forms::relowered;
-use purlin::forms::strategies::{MatrixCells, matrix_orbit_sizes};
-use purlin::interp::interpret;
-use purlin::kernels::Operator;
-use purlin::runtime::open;
-use purlin::tuning::transform;
-use purlin::{Loaded, Mapping, Problem, Random, RelativeError};
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::forms::CellKernel;
+use kingpost::forms::relowered;
+use kingpost::forms::strategies::{MatrixCells, matrix_orbit_sizes};
+use kingpost::interp::interpret;
+use kingpost::kernels::Operator;
+use kingpost::runtime::open;
+use kingpost::tuning::transform;
+use kingpost::{Loaded, Mapping, Problem, Random, RelativeError};
 
 fn problem(operator: Operator, dim: usize, degree: usize, divisions: usize, seed: u64) -> Problem {
     Problem::operator(operator, degree, None, bent_mesh(dim, divisions), seed).unwrap()

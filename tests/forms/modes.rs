@@ -2,13 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use crate::support::bent_mesh;
-use purlin::forms::lowering::LoweredForm;
-use purlin::forms::program::CellProgram;
-use purlin::kernels::Operator;
-use purlin::tuning::known::{Sought, Source, known};
-use purlin::tuning::transform;
-use purlin::tuning::vectors::HostVectors;
-use purlin::{Mapping, Problem, Random, RelativeError};
+use kingpost::forms::lowering::LoweredForm;
+use kingpost::forms::program::CellProgram;
+use kingpost::kernels::Operator;
+use kingpost::tuning::known::{Sought, Source, known};
+use kingpost::tuning::transform;
+use kingpost::tuning::vectors::HostVectors;
+use kingpost::{Mapping, Problem, Random, RelativeError};
 
 /// The largest degree of elements in two and three dimensions.
 const DEGREES: [(usize, usize); 2] = [(2, 8), (3, 6)];
@@ -81,7 +81,7 @@ fn results_are_those_of_the_reference() {
         let problem = Problem::operator(operator, degree, None, bent_mesh(dim, 1), numbers).unwrap();
         let (kernel, _) = transform(&problem.lowered, &Mapping::sequential().with_modes()).unwrap();
         let mut memory = problem.memory.clone();
-        purlin::interp::interpret(&kernel, &mut memory).unwrap();
+        kingpost::interp::interpret(&kernel, &mut memory).unwrap();
         let error =
             RelativeError::between(memory.f64s(problem.output()).unwrap(), &problem.reference().unwrap());
         // sums of some hundred products in f64, relative to the size of the result
@@ -92,7 +92,7 @@ fn results_are_those_of_the_reference() {
 /// The operator is computed over modes unless something better is known, where they are no more than points.
 #[test]
 fn modes_are_the_default_on_a_processor_where_they_are_no_more() {
-    let device = purlin::runtime::open("c").unwrap();
+    let device = kingpost::runtime::open("c").unwrap();
     let lanes = HostVectors::of(device.info()).tiles();
     // 23 points and 20 modes, 6 of each, a form that is not linear
     for (operator, dim, degree, expected) in [

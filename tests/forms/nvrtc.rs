@@ -5,18 +5,18 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use crate::support::{cases, is_long_run, last_degree};
-use purlin::codegen::{Options, Target, generate};
-use purlin::forms::element::CellShape;
-use purlin::forms::lowering::{LoweringOptions, MeshForm, lower};
-use purlin::forms::quadrature::QuadratureScheme;
-use purlin::forms::strategies::{FactorisedLines, FactorisedPlanes, SingleCell, StagedCells, StagedTiling};
-use purlin::forms::tiling::TilingParameters;
-use purlin::ir::Kernel;
-use purlin::kernels::{BoundaryValueProblem, Operator};
-use purlin::runtime::Cache;
-use purlin::runtime::cuda::nvrtc;
-use purlin::transforms::steps;
-use purlin::{Mapping, transform};
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::forms::element::CellShape;
+use kingpost::forms::lowering::{LoweringOptions, MeshForm, lower};
+use kingpost::forms::quadrature::QuadratureScheme;
+use kingpost::forms::strategies::{FactorisedLines, FactorisedPlanes, SingleCell, StagedCells, StagedTiling};
+use kingpost::forms::tiling::TilingParameters;
+use kingpost::ir::Kernel;
+use kingpost::kernels::{BoundaryValueProblem, Operator};
+use kingpost::runtime::Cache;
+use kingpost::runtime::cuda::nvrtc;
+use kingpost::transforms::steps;
+use kingpost::{Mapping, transform};
 use std::path::Path;
 
 #[test]
@@ -172,7 +172,7 @@ fn infinities_and_nans_compile() {
                  for i in 0..4 {{g.0}}\n  s: y[i] min= w[i]\n  t: top[0] max= select(x[0] < inf, b[i], -inf) {{atomic}}\n  \
                  u: v[i] = x[0]*max(nan, sqrt(sum(k in 0..3: 1)/2))\n\ntable w = [nan, inf, -inf, 0.5]\n"
             );
-            let kernel = purlin::ir::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
+            let kernel = kingpost::ir::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
             let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
             let object = nvrtc::compile_for("sm_90", "k", &program.source, &cache).unwrap();
             assert!(!object.cubin.is_empty(), "{}", object.log);
@@ -203,7 +203,7 @@ arg a: f64[3] in
 for i in 0..3
   s: x[i] = product(j in i..3: tanh(a[i])) + sin(x[i])
 ";
-    let kernel = purlin::ir::text::parse(kernel).unwrap();
+    let kernel = kingpost::ir::text::parse(kernel).unwrap();
     let source = generate(&kernel, Target::Cuda, &Options::default()).unwrap().source;
     assert_eq!(source.matches("#pragma unroll 1\n").count(), 1, "{source}");
     assert_eq!(dead_branches(&ptx("triangle", &source)), 0, "{source}");
@@ -236,7 +236,7 @@ for i in 0..3 where i mod 2 == 0
 for k in 0..3
   t: x[k] = 0.0
 ";
-    let kernel = purlin::ir::text::parse(kernel).unwrap();
+    let kernel = kingpost::ir::text::parse(kernel).unwrap();
     let source = generate(&kernel, Target::Cuda, &Options::default()).unwrap().source;
     assert!(source.contains("double *x,") && source.contains("double *y,"), "{source}");
     assert!(source.contains("const float *__restrict__ g"), "{source}");
@@ -251,9 +251,9 @@ for k in 0..3
 
 /// The program of a fact of code generation.
 fn kernel_of(name: &str) -> Kernel {
-    let facts = purlin_facts::load(Path::new("crates/codegen/facts")).unwrap();
+    let facts = kingpost_facts::load(Path::new("crates/codegen/facts")).unwrap();
     let (_, fact) = facts.into_iter().find(|(_, fact)| fact.name == name).unwrap();
-    purlin::ir::text::parse(&fact.kernel.text).unwrap()
+    kingpost::ir::text::parse(&fact.kernel.text).unwrap()
 }
 
 /// Kernels whose loops over lanes are vectors.

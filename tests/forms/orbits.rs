@@ -3,20 +3,20 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use crate::support::{bent_mesh, compiled, is_long_run};
-use purlin::codegen::{Options, Target, generate};
-use purlin::forms::CellKernel;
-use purlin::forms::lowering::NoSymmetry;
-use purlin::forms::lowering::{Directions, LoweringOptions, lower};
-use purlin::forms::strategies::{InOrbits, StraightCells};
-use purlin::forms::{Combinator, relowered};
-use purlin::interp::interpret;
-use purlin::ir::Kernel;
-use purlin::kernels::Operator;
-use purlin::runtime::open;
-use purlin::transforms::Schedule;
-use purlin::transforms::primitives::Assume;
-use purlin::tuning::transform;
-use purlin::{Loaded, Mapping, Problem, Random, RelativeError};
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::forms::CellKernel;
+use kingpost::forms::lowering::NoSymmetry;
+use kingpost::forms::lowering::{Directions, LoweringOptions, lower};
+use kingpost::forms::strategies::{InOrbits, StraightCells};
+use kingpost::forms::{Combinator, relowered};
+use kingpost::interp::interpret;
+use kingpost::ir::Kernel;
+use kingpost::kernels::Operator;
+use kingpost::runtime::open;
+use kingpost::transforms::Schedule;
+use kingpost::transforms::primitives::Assume;
+use kingpost::tuning::transform;
+use kingpost::{Loaded, Mapping, Problem, Random, RelativeError};
 
 fn straight(cells: u64) -> Mapping {
     Mapping::from(StraightCells::new(cells)).with_orbits()
@@ -118,8 +118,8 @@ fn whole_groups_have_no_conditions() {
         let mapping = Mapping::from(StraightCells { cells: 32, whole_groups: true, parts: Vec::new() });
         let kernel = mapping.apply(kernel).unwrap().0;
         let source = generate(&kernel, Target::Cuda, &Options::default()).unwrap().source;
-        let of_group = source.find("if (g0 < purlin_floor_div_i32(n_cells, 32)) {").unwrap_or(0);
-        let end = source.find("if (g0 < purlin_mod_i32(n_cells, 32)) {").unwrap_or(source.len());
+        let of_group = source.find("if (g0 < kingpost_floor_div_i32(n_cells, 32)) {").unwrap_or(0);
+        let end = source.find("if (g0 < kingpost_mod_i32(n_cells, 32)) {").unwrap_or(source.len());
         (source.matches("if (").count(), source[of_group..end].matches("if (").count(), source)
     };
     // the rounds of gather and scatter fill no group: 192 = 6*32
@@ -132,7 +132,7 @@ fn whole_groups_have_no_conditions() {
 
 /// Products with entries of tables in the code of a cell, plain sums of them not counted.
 fn products(operator: Operator, dim: usize, degree: usize, mapping: &Mapping) -> usize {
-    use purlin::ir::{Expr, TableData, VarKind};
+    use kingpost::ir::{Expr, TableData, VarKind};
     let problem = problem(operator, dim, degree, 1, 1);
     let (kernel, _) = transform(&problem.lowered, mapping).unwrap();
     let mut entries = 0;
@@ -203,8 +203,8 @@ fn what_has_no_symmetry_is_refused() {
 /// What is differentiated along the axes only says so.
 #[test]
 fn directions_are_refused() {
-    use purlin::forms::element::CellShape;
-    use purlin::forms::form::*;
+    use kingpost::forms::element::CellShape;
+    use kingpost::forms::form::*;
     let space = FunctionSpace::scalar(CellShape::Triangle, 2);
     let (u, v) = (coefficient("u", &space), test(&space));
     let options = LoweringOptions::new("k").with_directions(Directions::Symmetric);

@@ -2,15 +2,15 @@
 //! of the mesh.
 #![allow(clippy::unwrap_used)]
 
-use purlin::codegen::{Options, generate};
-use purlin::forms::form::Inputs;
-use purlin::forms::lowering::{ArgumentRole, LoweredForm, LoweringOptions, lower};
-use purlin::forms::mesh::Mesh;
-use purlin::forms::numbering::Numbering;
-use purlin::forms::reference;
-use purlin::interp::interpret;
-use purlin::kernels::Operator;
-use purlin::{Loaded, Mapping, RelativeError, transform};
+use kingpost::codegen::{Options, generate};
+use kingpost::forms::form::Inputs;
+use kingpost::forms::lowering::{ArgumentRole, LoweredForm, LoweringOptions, lower};
+use kingpost::forms::mesh::Mesh;
+use kingpost::forms::numbering::Numbering;
+use kingpost::forms::reference;
+use kingpost::interp::interpret;
+use kingpost::kernels::Operator;
+use kingpost::{Loaded, Mapping, RelativeError, transform};
 use std::collections::BTreeMap;
 
 /// As in the tests of all actions: sums of at most some hundred products, relative to the largest
@@ -60,7 +60,7 @@ fn by_node(points: &[f64], dim: usize, result: &[f64]) -> BTreeMap<Vec<i64>, Vec
 
 #[test]
 fn actions_are_the_same_on_cells_of_either_orientation() {
-    let device = purlin::runtime::open("c").unwrap();
+    let device = kingpost::runtime::open("c").unwrap();
     for (operator, dim) in Operator::ALL.into_iter().flat_map(|o| [(o, 2), (o, 3)]) {
         let degree = 3;
         let case = operator.action_name(dim, degree);

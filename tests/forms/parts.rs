@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-use purlin::forms::mesh::Mesh;
-use purlin::kernels::BoundaryValueProblem;
-use purlin::runtime::{Device, open};
-use purlin::solve::{AssemblyStrategy, LinearOptions, NewtonOptions};
-use purlin::solve::{BoundaryValueSetup, BoundaryValueSystem, Exchange};
-use purlin::tuning::known::of_any_mesh;
-use purlin_sample::is_long_run;
+use kingpost::forms::mesh::Mesh;
+use kingpost::kernels::BoundaryValueProblem;
+use kingpost::runtime::{Device, open};
+use kingpost::solve::{AssemblyStrategy, LinearOptions, NewtonOptions};
+use kingpost::solve::{BoundaryValueSetup, BoundaryValueSystem, Exchange};
+use kingpost::tuning::known::of_any_mesh;
+use kingpost_sample::is_long_run;
 
 const POISSON: BoundaryValueProblem = BoundaryValueProblem::Poisson;
 

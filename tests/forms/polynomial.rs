@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used)] // what a failed test does
 
-use purlin::Random;
-use purlin::forms::mesh::Mesh;
+use kingpost::Random;
+use kingpost::forms::mesh::Mesh;
 use std::collections::BTreeMap;
 use std::ops::{Add, Mul};
 

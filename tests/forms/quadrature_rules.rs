@@ -3,20 +3,20 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use crate::support::bent_mesh;
-use purlin::autotune::known_devices;
-use purlin::forms::CellKernel;
-use purlin::forms::element::CellShape;
-use purlin::forms::form::*;
-use purlin::forms::lowering::OtherRules;
-use purlin::forms::lowering::{LoweringOptions, lower};
-use purlin::forms::program::CellProgram;
-use purlin::forms::quadrature::QuadratureScheme;
-use purlin::forms::relowered;
-use purlin::forms::strategies::Rules;
-use purlin::kernels::Operator;
-use purlin::prelude::interpret;
-use purlin::tuning::{candidates, transform};
-use purlin::{Mapping, Problem, Random, RelativeError};
+use kingpost::autotune::known_devices;
+use kingpost::forms::CellKernel;
+use kingpost::forms::element::CellShape;
+use kingpost::forms::form::*;
+use kingpost::forms::lowering::OtherRules;
+use kingpost::forms::lowering::{LoweringOptions, lower};
+use kingpost::forms::program::CellProgram;
+use kingpost::forms::quadrature::QuadratureScheme;
+use kingpost::forms::relowered;
+use kingpost::forms::strategies::Rules;
+use kingpost::kernels::Operator;
+use kingpost::prelude::interpret;
+use kingpost::tuning::{candidates, transform};
+use kingpost::{Mapping, Problem, Random, RelativeError};
 
 const COLLAPSED: Option<QuadratureScheme> = Some(QuadratureScheme::CollapsedGaussJacobi);
 

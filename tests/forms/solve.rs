@@ -4,27 +4,27 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::support::devices;
-use purlin::forms::element::{CellShape, ElementFamily};
-use purlin::forms::form::{
+use kingpost::forms::element::{CellShape, ElementFamily};
+use kingpost::forms::form::{
     FunctionSpace, Inputs, action, coefficient, dS, ds, dx, grad, inner, jump, test, trial,
 };
-use purlin::forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
-use purlin::forms::mesh::Mesh;
-use purlin::forms::numbering::Numbering;
-use purlin::forms::reference;
-use purlin::forms::sparse::{CsrPattern, EntryOrder};
-use purlin::forms::strategies::{ConstantCells, OwnedRows, PointTiles};
-use purlin::kernels::BoundaryValueProblem;
-use purlin::runtime::{Backend, Device, buffer_of, download_values, open};
-use purlin::solve::{
+use kingpost::forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
+use kingpost::forms::mesh::Mesh;
+use kingpost::forms::numbering::Numbering;
+use kingpost::forms::reference;
+use kingpost::forms::sparse::{CsrPattern, EntryOrder};
+use kingpost::forms::strategies::{ConstantCells, OwnedRows, PointTiles};
+use kingpost::kernels::BoundaryValueProblem;
+use kingpost::runtime::{Backend, Device, buffer_of, download_values, open};
+use kingpost::solve::{
     Arrays, AssemblyStrategy, Constraints, CsrOperator, DeviceForm, FormOperator, FormPrograms, LinearChoice,
     LinearOptions, MatrixAssembly, NewtonOptions, NewtonReason, NewtonReport, Operator, PreconditionerKind,
     PrescribedValues, Queue, run,
 };
-use purlin::solve::{BoundaryValueSetup, BoundaryValueSystem};
-use purlin::tuning::known::of_any_mesh;
-use purlin::{CsrMatrix, Mapping, Random};
-use purlin_sample::{is_long_run, seed};
+use kingpost::solve::{BoundaryValueSetup, BoundaryValueSystem};
+use kingpost::tuning::known::of_any_mesh;
+use kingpost::{CsrMatrix, Mapping, Random};
+use kingpost_sample::{is_long_run, seed};
 
 /// For processors and for cards.
 fn both() -> [Mapping; 2] {

@@ -1,19 +1,19 @@
 //! The sources of all operator actions under every kind of mapping stay what they are, byte for
 //! byte.
 //!
-//! `BLESS=1 PURLIN_TEST_ALL=1 cargo nextest run --test forms source_hashes::` writes the table again. A
-//! line that changes is reviewed like a snapshot: `purlin print` with its mapping shows the source.
+//! `BLESS=1 KINGPOST_TEST_ALL=1 cargo nextest run --test forms source_hashes::` writes the table again. A
+//! line that changes is reviewed like a snapshot: `kingpost print` with its mapping shows the source.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
-use purlin::codegen::{Options, Target, generate};
-use purlin::forms::lowering::{LoweredForm, LoweringOptions, lower};
-use purlin::forms::quadrature::QuadratureScheme;
-use purlin::forms::strategies::{ConstantCells, MultiLevelTiling, SingleCell, StagedCells, StagedTiling};
-use purlin::forms::tiling::{TilingParameters, TilingSizes};
-use purlin::kernels::Operator;
-use purlin::{Mapping, staged_tiling_sizes, tiling_sizes, transform};
-use purlin_sample::is_long_run;
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::forms::lowering::{LoweredForm, LoweringOptions, lower};
+use kingpost::forms::quadrature::QuadratureScheme;
+use kingpost::forms::strategies::{ConstantCells, MultiLevelTiling, SingleCell, StagedCells, StagedTiling};
+use kingpost::forms::tiling::{TilingParameters, TilingSizes};
+use kingpost::kernels::Operator;
+use kingpost::{Mapping, staged_tiling_sizes, tiling_sizes, transform};
+use kingpost_sample::is_long_run;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -2,18 +2,20 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
 use crate::support::bent_mesh;
-use purlin::codegen::Options;
-use purlin::forms::element::CellShape;
-use purlin::forms::import::Imported;
-use purlin::forms::lowering::{LoweringOptions, TabulatedOptions, tabulate};
-use purlin::forms::strategies::{ConstantCells, FactorCopy, FactorisedCells, FactorisedLines, StoredFactors};
-use purlin::interp::{Memory, interpret};
-use purlin::ir::{AddressSpace, Kernel};
-use purlin::kernels::{BakeOff, Operator};
-use purlin::runtime::open;
-use purlin::transforms::lists::Definition;
-use purlin::{Loaded, Mapping, Problem, Random, definitions, set_up, transform};
-use purlin::{codegen::generate, laid_out};
+use kingpost::codegen::Options;
+use kingpost::forms::element::CellShape;
+use kingpost::forms::import::Imported;
+use kingpost::forms::lowering::{LoweringOptions, TabulatedOptions, tabulate};
+use kingpost::forms::strategies::{
+    ConstantCells, FactorCopy, FactorisedCells, FactorisedLines, StoredFactors,
+};
+use kingpost::interp::{Memory, interpret};
+use kingpost::ir::{AddressSpace, Kernel};
+use kingpost::kernels::{BakeOff, Operator};
+use kingpost::runtime::open;
+use kingpost::transforms::lists::Definition;
+use kingpost::{Loaded, Mapping, Problem, Random, definitions, set_up, transform};
+use kingpost::{codegen::generate, laid_out};
 
 /// A bake-off problem on a perturbed mesh with random values, and what the kernel as it is written
 /// makes of them.

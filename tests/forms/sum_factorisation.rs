@@ -5,29 +5,29 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
 use crate::support::compiled;
-use purlin::Loaded;
-use purlin::Mapping;
-use purlin::analysis::stats::statistics;
-use purlin::codegen::{Options, Target, generate};
-use purlin::forms::CellKernel;
-use purlin::forms::element::CellShape::{Hexahedron, Quadrilateral};
-use purlin::forms::form::{FunctionSpace, Inputs, coefficient, dx, grad, inner, test};
-use purlin::forms::lowering::{LoweringOptions, MeshForm};
-use purlin::forms::mesh::Mesh;
-use purlin::forms::numbering::Numbering;
-use purlin::forms::program::{CellLoop, CellProgram, NotAnAction};
-use purlin::forms::strategies::{FactorisedLines, FactorisedPlanes, sum_factorise};
-use purlin::forms::tabulated::IntegralType;
-use purlin::interp::{Memory, interpret};
-use purlin::ir::{Kernel, text};
-use purlin::runtime::open;
-use purlin::transforms::Step;
-use purlin::transforms::primitives::{
+use kingpost::Loaded;
+use kingpost::Mapping;
+use kingpost::analysis::stats::statistics;
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::forms::CellKernel;
+use kingpost::forms::element::CellShape::{Hexahedron, Quadrilateral};
+use kingpost::forms::form::{FunctionSpace, Inputs, coefficient, dx, grad, inner, test};
+use kingpost::forms::lowering::{LoweringOptions, MeshForm};
+use kingpost::forms::mesh::Mesh;
+use kingpost::forms::numbering::Numbering;
+use kingpost::forms::program::{CellLoop, CellProgram, NotAnAction};
+use kingpost::forms::strategies::{FactorisedLines, FactorisedPlanes, sum_factorise};
+use kingpost::forms::tabulated::IntegralType;
+use kingpost::interp::{Memory, interpret};
+use kingpost::ir::{Kernel, text};
+use kingpost::runtime::open;
+use kingpost::transforms::Step;
+use kingpost::transforms::primitives::{
     DistributeLoop, ExpandArray, FactorOut, Hoist, InterchangeInames, MoveInsns, RealiseReduction,
 };
-use purlin::transforms::schedule::Loop;
-use purlin::tuning::transform;
-use purlin_sample::is_long_run;
+use kingpost::transforms::schedule::Loop;
+use kingpost::tuning::transform;
+use kingpost_sample::is_long_run;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -113,7 +113,7 @@ fn derive(p: u64, q: u64, each: &mut dyn FnMut(&Stage, &Kernel)) {
 
 /// Pseudo-random numbers between -1 and 1.
 fn memory(ne: u64, p: u64, q: u64) -> Memory {
-    let mut state = purlin_sample::seed();
+    let mut state = kingpost_sample::seed();
     let mut values = |n: u64| {
         let next = |_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

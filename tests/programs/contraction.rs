@@ -2,11 +2,11 @@
 //! for; what a compiler is told to find out whose fault a wrong result is.
 #![allow(clippy::unwrap_used)]
 
-use purlin::Loaded;
-use purlin::codegen::{Options, Program, Target, generate};
-use purlin::interp::{Memory, interpret};
-use purlin::runtime::cuda::nvrtc;
-use purlin::runtime::{Backend, Cache, Optimisation, open};
+use kingpost::Loaded;
+use kingpost::codegen::{Options, Program, Target, generate};
+use kingpost::interp::{Memory, interpret};
+use kingpost::runtime::cuda::nvrtc;
+use kingpost::runtime::{Backend, Cache, Optimisation, open};
 
 const N: usize = 1000;
 
@@ -21,7 +21,7 @@ fn memory() -> Memory {
 }
 
 fn program(target: Target, contraction: bool) -> Program {
-    let kernel = purlin::ir::text::parse(ROOT).unwrap();
+    let kernel = kingpost::ir::text::parse(ROOT).unwrap();
     generate(&kernel, target, &Options::default().with_contraction(contraction)).unwrap()
 }
 
@@ -38,7 +38,7 @@ fn result(device: &str, contraction: bool, optimisation: Optimisation) -> Vec<f6
 #[test]
 fn without_contraction_every_target_rounds_as_the_interpreter() {
     let mut expected = memory();
-    interpret(&purlin::ir::text::parse(ROOT).unwrap(), &mut expected).unwrap();
+    interpret(&kingpost::ir::text::parse(ROOT).unwrap(), &mut expected).unwrap();
     let zeros = vec![0.0; N];
     assert_eq!(expected.f64s("y"), Some(&zeros[..]));
     for device in ["c", "opencl", "cuda"] {

@@ -3,19 +3,19 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use purlin::codegen::{Options, Target, generate};
-use purlin::interp::{Memory, interpret};
-use purlin::ir::text::{parse, parse_callees};
-use purlin::ir::{AddressSpace, AxisTag, Kernel};
-use purlin::runtime::{Cache, cuda::nvrtc, open};
-use purlin::transforms::Recipe;
-use purlin::transforms::intrinsics;
-use purlin::transforms::primitives::{
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::interp::{Memory, interpret};
+use kingpost::ir::text::{parse, parse_callees};
+use kingpost::ir::{AddressSpace, AxisTag, Kernel};
+use kingpost::runtime::{Cache, cuda::nvrtc, open};
+use kingpost::transforms::Recipe;
+use kingpost::transforms::intrinsics;
+use kingpost::transforms::primitives::{
     DeclareCallee, InlineCall, InterchangeInames, JoinArrayAxes, JoinInames, ReplaceWithIntrinsic,
     SetAddressSpace, SplitArrayAxis, SplitIname, Tag,
 };
-use purlin::transforms::steps;
-use purlin::{Loaded, Random, RelativeError};
+use kingpost::transforms::steps;
+use kingpost::{Loaded, Random, RelativeError};
 
 fn on_device(name: &str, kernel: &Kernel, memory: &Memory, output: &str) -> (String, Vec<f64>) {
     let device = open(name).unwrap();
@@ -82,7 +82,7 @@ fn vectors_and_fused_multiply_adds() {
         assert_eq!(agree(&replaced, &memory, output, seed), agree(&plain, &memory, output, seed));
     }
     let (c, _) = on_device("c", &replaced, &memory, "v");
-    assert!(c.contains("purlin_v4") && c.contains("acc = fma("), "{c}");
+    assert!(c.contains("kingpost_v4") && c.contains("acc = fma("), "{c}");
     let (opencl, _) = on_device("opencl", &replaced, &memory, "v");
     assert!(opencl.contains("vstore4(") && opencl.contains("acc = fma("), "{opencl}");
     let back = Recipe::default().then(InlineCall::new("axpy4_f64")).then(InlineCall::new("fma_f64"));

@@ -2,13 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use crate::support::{compiled, devices, is_long_run};
-use purlin::codegen::{Options, Target, generate};
-use purlin::interp::{Memory, interpret};
-use purlin::ir::depth::MAX_PATH;
-use purlin::ir::{AxisTag, Kernel, text};
-use purlin::transforms::Primitive;
-use purlin::transforms::primitives::{SplitIname, SplitSum, Tag};
-use purlin::{Loaded, Random, RelativeError};
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::interp::{Memory, interpret};
+use kingpost::ir::depth::MAX_PATH;
+use kingpost::ir::{AxisTag, Kernel, text};
+use kingpost::transforms::Primitive;
+use kingpost::transforms::primitives::{SplitIname, SplitSum, Tag};
+use kingpost::{Loaded, Random, RelativeError};
 
 /// Terms of the longest sum: the operations above the first term, its load and its index are a path.
 const TERMS: usize = MAX_PATH - 1;

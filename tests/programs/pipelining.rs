@@ -3,13 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use purlin::codegen::{Options, Target, generate};
-use purlin::interp::{Memory, Value};
-use purlin::ir::{AddressSpace, Kernel, text};
-use purlin::runtime::{Device, open};
-use purlin::transforms::Recipe;
-use purlin::transforms::primitives::{BufferWrites, PipelineLoop, PrefetchArray};
-use purlin::{Loaded, Random};
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::interp::{Memory, Value};
+use kingpost::ir::{AddressSpace, Kernel, text};
+use kingpost::runtime::{Device, open};
+use kingpost::transforms::Recipe;
+use kingpost::transforms::primitives::{BufferWrites, PipelineLoop, PrefetchArray};
+use kingpost::{Loaded, Random};
 
 /// Blocks of 8 x 8 entries on work-groups, partial ones at the end of the rows and columns.
 const PRODUCT: &str = "kernel matmul

@@ -4,17 +4,17 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use purlin::codegen::{Options, Target, generate};
-use purlin::interp::{Memory, Value, interpret};
-use purlin::ir::{AddressSpace, Atom, AxisTag, Direction, Kernel, ScalarType, VarKind, text};
-use purlin::runtime::cuda::nvrtc;
-use purlin::runtime::{Cache, Device, oclgrind, open};
-use purlin::transforms::primitives::{
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::interp::{Memory, Value, interpret};
+use kingpost::ir::{AddressSpace, Atom, AxisTag, Direction, Kernel, ScalarType, VarKind, text};
+use kingpost::runtime::cuda::nvrtc;
+use kingpost::runtime::{Cache, Device, oclgrind, open};
+use kingpost::transforms::primitives::{
     ExpandArray, FactorUpdate, InterchangeInames, MakeAtomic, ParalleliseScan, RealiseReduction, RealiseScan,
     ReduceInTree, SetAddressSpace, SplitIname, Tag,
 };
-use purlin::transforms::{Recipe, Step, steps};
-use purlin::{Loaded, Random};
+use kingpost::transforms::{Recipe, Step, steps};
+use kingpost::{Loaded, Random};
 
 /// A kernel with one parameter `n`, steps, and the sizes it runs at.
 struct Case {
@@ -318,14 +318,14 @@ fn examples() -> Vec<Case> {
     // blocks of 32 values and chunks of four blocks: a few hundred values are many of both
     let small = |program: &str| program.replace(" 512)", " 32)").replace(" 64)", " 4)");
     vec![
-        file("attention", include_str!("../../examples/attention.purlin"), &[1, 37, 130]),
-        file("softmax", include_str!("../../examples/softmax.purlin"), &[1, 7, 70]),
-        file("prefix_sums", include_str!("../../examples/prefix_sums.purlin"), &[0, 1, 1100]),
-        file("total", include_str!("../../examples/total.purlin"), &[0, 1, 1100]),
-        file("histogram", include_str!("../../examples/histogram.purlin"), &[0, 1, 300, 5000]),
-        file("nbody", include_str!("../../examples/nbody.purlin"), &[1, 64, 150]),
-        file("many prefix_sums", &small(include_str!("../../examples/prefix_sums.purlin")), &[5, 1001]),
-        file("many blocks", &small(include_str!("../../examples/total.purlin")), &[5, 1001]),
+        file("attention", include_str!("../../examples/attention.kingpost"), &[1, 37, 130]),
+        file("softmax", include_str!("../../examples/softmax.kingpost"), &[1, 7, 70]),
+        file("prefix_sums", include_str!("../../examples/prefix_sums.kingpost"), &[0, 1, 1100]),
+        file("total", include_str!("../../examples/total.kingpost"), &[0, 1, 1100]),
+        file("histogram", include_str!("../../examples/histogram.kingpost"), &[0, 1, 300, 5000]),
+        file("nbody", include_str!("../../examples/nbody.kingpost"), &[1, 64, 150]),
+        file("many prefix_sums", &small(include_str!("../../examples/prefix_sums.kingpost")), &[5, 1001]),
+        file("many blocks", &small(include_str!("../../examples/total.kingpost")), &[5, 1001]),
     ]
 }
 
@@ -336,7 +336,7 @@ fn flash_attention_is_derived_in_few_steps() {
     let case = examples.iter().find(|c| c.name == "attention").unwrap();
     assert!(case.steps.len() <= 20, "{} steps", case.steps.len());
     let kernel = Recipe::new(case.steps.clone()).apply(&text::parse(&case.text).unwrap()).unwrap();
-    let long = |v: &&purlin::ir::Variable| {
+    let long = |v: &&kingpost::ir::Variable| {
         v.kind == VarKind::Temporary && v.shape.iter().any(|extent| extent.as_constant().is_none())
     };
     assert_eq!(kernel.vars.values().find(long), None, "{kernel}");
@@ -359,7 +359,7 @@ fn memory(kernel: &Kernel, n: i64, random: &mut Random) -> Memory {
             continue;
         }
         let extent =
-            |e: &purlin::ir::Affine| e.eval(&mut |a| matches!(a, Atom::Var(_)).then_some(n)).unwrap();
+            |e: &kingpost::ir::Affine| e.eval(&mut |a| matches!(a, Atom::Var(_)).then_some(n)).unwrap();
         let len = var.shape.iter().map(extent).product::<i64>();
         let index = |random: &mut Random| random.below(n.max(1) as u64);
         let value = match var.ty {

@@ -3,13 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use crate::support::compiled;
-use purlin::analysis::Analysis;
-use purlin::codegen::{Options, generate};
-use purlin::forms::strategies::{SharingDecision, eliminate_sharing};
-use purlin::interp::{Memory, interpret};
-use purlin::ir::{Kernel, text};
-use purlin::runtime::open;
-use purlin::{Loaded, Random, RelativeError};
+use kingpost::analysis::Analysis;
+use kingpost::codegen::{Options, generate};
+use kingpost::forms::strategies::{SharingDecision, eliminate_sharing};
+use kingpost::interp::{Memory, interpret};
+use kingpost::ir::{Kernel, text};
+use kingpost::runtime::open;
+use kingpost::{Loaded, Random, RelativeError};
 use std::collections::BTreeMap;
 
 /// Sums of at most some ten products in f64, relative to the size of the result.
@@ -54,7 +54,7 @@ fn eliminated(
 /// `f` is nothing, as `z_0` to `z_3` are given.
 #[test]
 fn poissons_matrices_take_no_more_operations_than_published() {
-    let source = include_str!("../../examples/poisson.purlin");
+    let source = include_str!("../../examples/poisson.kingpost");
     let cells = 5;
     let (after, decisions) =
         eliminated(source, &[("n_cells", cells)], &[("inverse", 4 * 5), ("det", 5), ("a", 18 * 5)]);

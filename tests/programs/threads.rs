@@ -1,7 +1,7 @@
 //! Threads of C code that add to one array: each in a copy of its own, or one update at a time.
 #![allow(clippy::unwrap_used)] // what a failed test does
 
-use purlin::codegen::{Options, Target, generate};
+use kingpost::codegen::{Options, Target, generate};
 use std::path::Path;
 use std::process::Command;
 
@@ -60,14 +60,14 @@ fn run(binary: &Path, n: i64, m: i64, threads: usize) -> Vec<f64> {
 /// array.
 #[test]
 fn sums_are_right_on_any_number_of_threads() {
-    let kernel = purlin::ir::text::parse(SCATTER).unwrap();
+    let kernel = kingpost::ir::text::parse(SCATTER).unwrap();
     let program = generate(&kernel, Target::C, &Options::default()).unwrap();
     for part in
-        ["purlin_new_copies_f64((int64_t)m*2, groups_0*24)", "if (purlin_shared_y)", "#pragma omp atomic"]
+        ["kingpost_new_copies_f64((int64_t)m*2, groups_0*24)", "if (kingpost_shared_y)", "#pragma omp atomic"]
     {
         assert!(program.source.contains(part), "{part}: {}", program.source);
     }
-    let directory = std::env::temp_dir().join(format!("purlin-threads-{}", std::process::id()));
+    let directory = std::env::temp_dir().join(format!("kingpost-threads-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let source = directory.join("scatter.c");
     std::fs::write(&source, format!("{}{MAIN}", program.source)).unwrap();

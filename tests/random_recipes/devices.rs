@@ -2,12 +2,12 @@
 //! fails here.
 
 use crate::pair::{Pair, Zeros, differ, tolerance};
-use purlin::codegen::{CodegenError, Options, Program, Target, generate};
-use purlin::interp::{Memory, Value, interpret};
-use purlin::ir::{Affine, Assumption, Atom, Constraint, Direction, Id, Kernel, Places, VarKind};
-use purlin::runtime::{Device, Optimisation, oclgrind, open};
-use purlin::transforms::Recipe;
-use purlin::{LoadError, Loaded, gathered, laid_out};
+use kingpost::codegen::{CodegenError, Options, Program, Target, generate};
+use kingpost::interp::{Memory, Value, interpret};
+use kingpost::ir::{Affine, Assumption, Atom, Constraint, Direction, Id, Kernel, Places, VarKind};
+use kingpost::runtime::{Device, Optimisation, oclgrind, open};
+use kingpost::transforms::Recipe;
+use kingpost::{LoadError, Loaded, gathered, laid_out};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The file that a child process reads its work from; its verdicts go to the same name with `.out`.
-const WORK: &str = "PURLIN_TEST_PAIRS";
+const WORK: &str = "KINGPOST_TEST_PAIRS";
 
 /// How long a process may take for its pairs: pocl 5.0 has been seen to compile one of them for
 /// ever.
@@ -171,12 +171,12 @@ fn spawn(device: &str, replicated: Option<bool>, way: &Way, pairs: &[Pair]) -> R
     std::fs::write(&file, serde_json::to_vec(&work).unwrap()).unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "devices::child", "--ignored", "--nocapture"]);
-    command.env(WORK, &file).env("PURLIN_CACHE_DIR", dir.path().join("objects"));
+    command.env(WORK, &file).env("KINGPOST_CACHE_DIR", dir.path().join("objects"));
     command.env("POCL_CACHE_DIR", dir.path()).env("OMP_NUM_THREADS", "2");
     command.env("OMP_WAIT_POLICY", "passive"); // a thread at a barrier would take a core from other processes
-    command.env("PURLIN_OPENCL_TRIAL", "0"); // this is a process of its own
+    command.env("KINGPOST_OPENCL_TRIAL", "0"); // this is a process of its own
     // everything as users have it, optimisation included
-    command.env_remove("POCL_EXTRA_BUILD_FLAGS").env_remove("PURLIN_CC_OPTIONS");
+    command.env_remove("POCL_EXTRA_BUILD_FLAGS").env_remove("KINGPOST_CC_OPTIONS");
     command.envs(way.variables.iter().map(|(name, value)| (name, value)));
     if let Some(compiler) = &way.compiler {
         command.env("CC", compiler);
@@ -319,7 +319,8 @@ fn blamed(device: &str, way: &Way, pair: &Pair) -> bool {
 
 /// Whether no two temporaries of what runs share storage.
 fn is_separate(pair: &Pair) -> bool {
-    purlin::ir::text::parse(&pair.after).is_ok_and(|kernel| kernel.vars.values().all(|v| v.storage.is_none()))
+    kingpost::ir::text::parse(&pair.after)
+        .is_ok_and(|kernel| kernel.vars.values().all(|v| v.storage.is_none()))
 }
 
 /// A compiler that is not told to forget `restrict`.
@@ -417,7 +418,7 @@ fn with_faulty_compiler(dir: &Path, options: &str) -> Way {
 
 /// A pair of programs on the values of other tests.
 fn written(before: &str, after: &str) -> Pair {
-    let text = |text: &str| purlin::ir::text::parse(text).unwrap().to_string();
+    let text = |text: &str| kingpost::ir::text::parse(text).unwrap().to_string();
     let (names, recipe) = (Default::default(), Recipe::default());
     Pair { n: 3, m: 2, seed: 7, names, before: text(before), recipe, after: text(after), exact: false }
 }
@@ -519,7 +520,7 @@ struct Generated {
 /// source.
 fn program(number: usize, pair: &Pair, target: Target) -> Result<Generated, Verdict> {
     let wrong = |e: String| Verdict::Wrong(e);
-    let mut kernel = purlin::ir::text::parse(&pair.after).map_err(|e| wrong(e.to_string()))?;
+    let mut kernel = kingpost::ir::text::parse(&pair.after).map_err(|e| wrong(e.to_string()))?;
     kernel.name = format!("sample_{number}");
     for var in kernel.vars.values_mut().filter(|v| matches!(v.kind, VarKind::Table(_))) {
         var.name = format!("{}_of_{number}", var.name);
@@ -623,7 +624,7 @@ fn run(
         return Verdict::Wrong(e.to_string());
     }
     let mut expected = memory.clone();
-    let before = purlin::ir::text::parse(&pair.before).unwrap();
+    let before = kingpost::ir::text::parse(&pair.before).unwrap();
     poison(&before, &mut expected);
     if let Err(e) = interpret(&before, &mut expected) {
         return Verdict::Wrong(e.to_string());

@@ -1,11 +1,11 @@
 //! Steps drawn for a sample.
 
 use crate::pair::of_table;
-use purlin::interp::{Memory, Value};
-use purlin::ir::{Kernel, TableData};
-use purlin::transforms::draw::{Inputs, Picks};
-use purlin::transforms::primitives::PassTable;
-use purlin::transforms::{Step, steps};
+use kingpost::interp::{Memory, Value};
+use kingpost::ir::{Kernel, TableData};
+use kingpost::transforms::draw::{Inputs, Picks};
+use kingpost::transforms::primitives::PassTable;
+use kingpost::transforms::{Step, steps};
 
 /// Primitives that few programs have room for: tried first in every fourth step, so that each is
 /// accepted in a run of a few hundred pairs or so.

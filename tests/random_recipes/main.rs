@@ -8,8 +8,8 @@
 //! The texts of such programs are also changed at random, and the checks are asked what they accept
 //! (`mutants.rs`).
 //!
-//! `PURLIN_SEED` chooses the pairs (a number, or `fresh`),
-//! `PURLIN_PAIRS` how many, `PURLIN_PROGRAMS` how many changed programs, `PURLIN_TEST_ALL` a long run;
+//! `KINGPOST_SEED` chooses the pairs (a number, or `fresh`),
+//! `KINGPOST_PAIRS` how many, `KINGPOST_PROGRAMS` how many changed programs, `KINGPOST_TEST_ALL` a long run;
 //! CONTRIBUTING.md says how to run them on a machine with a card.
 //! What they find is saved below `target/tmp`, or below the directory for
 //! temporary files where that cannot be written, and printed.
@@ -25,12 +25,12 @@ mod shrink;
 mod tally;
 
 use devices::{Fault, Place, Verdict};
+use kingpost::transforms::primitives::ReduceInTree;
+use kingpost_sample::{SampleConfig, plan::arbitrary_plan};
 use pair::{Broken, Draft, Pair};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use purlin::transforms::primitives::ReduceInTree;
-use purlin_sample::{SampleConfig, plan::arbitrary_plan};
 use shrink::Tree;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -136,8 +136,9 @@ fn variable(name: &str) -> Option<u64> {
 
 #[test]
 fn accepted_recipes_keep_results_everywhere() {
-    let wanted = variable("PURLIN_PAIRS").unwrap_or(if purlin_sample::is_long_run() { LONG } else { 100 });
-    let seed = purlin_sample::seed();
+    let wanted =
+        variable("KINGPOST_PAIRS").unwrap_or(if kingpost_sample::is_long_run() { LONG } else { 100 });
+    let seed = kingpost_sample::seed();
     let places = places();
     let sum = Mutex::new(Sum { wanted, ..Sum::default() });
     let mut numbers = 0..0;
@@ -153,7 +154,7 @@ fn accepted_recipes_keep_results_everywhere() {
     in_parallel(0..missed.len() as u64, &sum, |k| aimed(seed, missed[k as usize], &places, &sum));
     let sum = sum.into_inner().unwrap();
     let share = if wanted < MANY { ", in OpenCL half of them" } else { "" };
-    println!("{} pairs ran in the interpreter and in {places:?}{share}; PURLIN_SEED={seed}", sum.pairs);
+    println!("{} pairs ran in the interpreter and in {places:?}{share}; KINGPOST_SEED={seed}", sum.pairs);
     println!(
         "{} steps accepted; {} pairs have a barrier and an atomic update, {} several trees",
         sum.tally.accepted(),
@@ -188,17 +189,18 @@ fn accepted_recipes_keep_results_everywhere() {
     for (why, times) in &sum.refused {
         println!("{times:6} without code: {why}");
     }
-    assert!(sum.failures.is_empty(), "PURLIN_SEED={seed}: {}", sum.failures.join("\n\n"));
-    assert_eq!(missing(&sum), Vec::<&str>::new(), "never accepted; PURLIN_SEED={seed}");
+    assert!(sum.failures.is_empty(), "KINGPOST_SEED={seed}: {}", sum.failures.join("\n\n"));
+    assert_eq!(missing(&sum), Vec::<&str>::new(), "never accepted; KINGPOST_SEED={seed}");
     assert!(
         wanted < MANY || 500 * sum.forests >= sum.pairs,
-        "few pairs have several trees; PURLIN_SEED={seed}"
+        "few pairs have several trees; KINGPOST_SEED={seed}"
     );
 }
 
 /// Where pairs run: everywhere that this machine has.
 fn places() -> Vec<Place> {
-    let has = |device| purlin::runtime::open(device).map_err(|e| println!("skipped: {device}: {e}")).is_ok();
+    let has =
+        |device| kingpost::runtime::open(device).map_err(|e| println!("skipped: {device}: {e}")).is_ok();
     let mut places = vec![Place::C];
     if has("opencl") {
         places.extend([Place::OpenCl, Place::Replicated]);

@@ -1,20 +1,20 @@
 //! Programs with slips: whatever is made of the text of a program, with tags and without, nothing panics
 //! or goes on for ever; what all checks accept computes in C what the interpreter computes, bit by bit.
 //!
-//! `PURLIN_PROGRAMS` chooses how many, `PURLIN_SEED` which.
+//! `KINGPOST_PROGRAMS` chooses how many, `KINGPOST_SEED` which.
 
 use crate::devices::{self, Place, Verdict};
 use crate::mutate::{mutated, with_exact_functions};
 use crate::pair::Pair;
 use crate::tally::Tally;
 use crate::{drafts, regressions, variable};
+use kingpost::analysis::Analysis;
+use kingpost::codegen::Target;
+use kingpost::interp::{InterpError, interpret_with};
+use kingpost::ir::text::{parse, print};
+use kingpost::transforms::Recipe;
+use kingpost_sample::Random;
 use proptest::strategy::ValueTree;
-use purlin::analysis::Analysis;
-use purlin::codegen::Target;
-use purlin::interp::{InterpError, interpret_with};
-use purlin::ir::text::{parse, print};
-use purlin::transforms::Recipe;
-use purlin_sample::Random;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -168,9 +168,9 @@ fn watch(busy: &Busy) {
 
 #[test]
 fn programs_with_slips_are_refused_or_agree() {
-    let default = if purlin_sample::is_long_run() { LONG } else { SHORT };
-    let wanted = variable("PURLIN_PROGRAMS").unwrap_or(default);
-    let seed = purlin_sample::seed();
+    let default = if kingpost_sample::is_long_run() { LONG } else { SHORT };
+    let wanted = variable("KINGPOST_PROGRAMS").unwrap_or(default);
+    let seed = kingpost_sample::seed();
     let (ends, found) = (Mutex::new(BTreeMap::<End, u64>::new()), Mutex::new(None));
     let (next, busy) = (AtomicU64::new(0), Busy::default());
     let batches = wanted.div_ceil(5 * MUTANTS);
@@ -201,11 +201,11 @@ fn programs_with_slips_are_refused_or_agree() {
         }
     });
     let ends = ends.into_inner().unwrap();
-    println!("{ends:?}; PURLIN_SEED={seed}");
+    println!("{ends:?}; KINGPOST_SEED={seed}");
     if let Some(Found { pair, why }) = found.into_inner().unwrap() {
-        panic!("PURLIN_SEED={seed}: {why}\nsaved as {}", regressions::save(&pair));
+        panic!("KINGPOST_SEED={seed}: {why}\nsaved as {}", regressions::save(&pair));
     }
     let all = [End::Text, End::Code, End::Values, End::Runs];
     let rare: Vec<_> = all.iter().filter(|end| ends.get(end).is_none_or(|n| 50 * n < wanted)).collect();
-    assert!(wanted < SHORT || rare.is_empty(), "fewer than a fiftieth end in {rare:?}; PURLIN_SEED={seed}");
+    assert!(wanted < SHORT || rare.is_empty(), "fewer than a fiftieth end in {rare:?}; KINGPOST_SEED={seed}");
 }

@@ -1,8 +1,8 @@
 //! Small changes of the text of a program, as slips of the hand make them: another operator, number or
 //! name, an instruction left out or written twice, loops swapped or tagged.
 
-use purlin::ir::{AxisTag, MathFn};
-use purlin_sample::Random;
+use kingpost::ir::{AxisTag, MathFn};
+use kingpost_sample::Random;
 
 /// Words that stand for each other.
 const CLASSES: [&[&str]; 10] = [

@@ -3,16 +3,16 @@
 
 use crate::draw;
 use crate::tally::Tally;
-use purlin::analysis::Analysis;
-use purlin::codegen::{Options, Target, generate};
-use purlin::interp::{InterpError, Memory, Observer, Run, Value, interpret, interpret_with};
-use purlin::ir::{AxisTag, Expr, Kernel, Layout, ScalarType, TableData, VarId, VarKind, Variable, WriteOp};
-use purlin::transforms::lists::{Definition, ListNames, RowOrder};
-use purlin::transforms::primitives::FixParameter;
-use purlin::transforms::steps;
-use purlin::transforms::{Instances, Order, Recipe, Refusal, Step, schedule};
-use purlin_sample::plan::Plan;
-use purlin_sample::{Sample, SampleConfig, memory, names, sample, under_names};
+use kingpost::analysis::Analysis;
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::interp::{InterpError, Memory, Observer, Run, Value, interpret, interpret_with};
+use kingpost::ir::{AxisTag, Expr, Kernel, Layout, ScalarType, TableData, VarId, VarKind, Variable, WriteOp};
+use kingpost::transforms::lists::{Definition, ListNames, RowOrder};
+use kingpost::transforms::primitives::FixParameter;
+use kingpost::transforms::steps;
+use kingpost::transforms::{Instances, Order, Recipe, Refusal, Step, schedule};
+use kingpost_sample::plan::Plan;
+use kingpost_sample::{Sample, SampleConfig, memory, names, sample, under_names};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ fn recipe<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Recipe, D
 impl Pair {
     pub fn memory(&self) -> Memory {
         let all = under_names(&memory(self.n, self.m, self.seed), &self.names);
-        match purlin::ir::text::parse(&self.before) {
+        match kingpost::ir::text::parse(&self.before) {
             Ok(before) => {
                 let mut memory = with_tables(all.of_kernel(&before), &before);
                 for definition in self.recipe.definitions(&before).unwrap_or_default() {
@@ -114,7 +114,7 @@ fn give_lists(lists: &ListNames, memory: &mut Memory) -> bool {
 pub fn check_text(pair: &Pair) {
     let text = schedule::print(&pair.recipe);
     let script = steps().script(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
-    let before = purlin::ir::text::parse(&pair.before).unwrap();
+    let before = kingpost::ir::text::parse(&pair.before).unwrap();
     let applied = script.apply(&before).unwrap_or_else(|e| panic!("{e}\n{text}{before}"));
     assert_eq!(applied.recipe(), &pair.recipe, "{text}");
     assert_eq!(applied.kernel().to_string(), pair.after, "{text}");
@@ -229,7 +229,8 @@ impl Draft {
 /// Steps that fix the parameters that are left.
 fn fixes(kernel: &Kernel, memory: &Memory) -> Vec<Step> {
     let params = kernel.vars.values().filter(|v| v.kind == VarKind::Param);
-    let fix = |v: &purlin::ir::Variable| Some(FixParameter::new(&v.name, memory.get_param(&v.name)?).into());
+    let fix =
+        |v: &kingpost::ir::Variable| Some(FixParameter::new(&v.name, memory.get_param(&v.name)?).into());
     params.filter_map(fix).collect()
 }
 
@@ -272,7 +273,7 @@ pub fn check(kernel: &Kernel, memory: &Memory, step: &Step) -> Result<Option<Ker
             };
         }
     };
-    if purlin::ir::text::parse(&result.to_string()).as_ref() != Ok(&result) {
+    if kingpost::ir::text::parse(&result.to_string()).as_ref() != Ok(&result) {
         return Err(format!("{step}: the result does not read back\n{result}"));
     }
     let (mut expected, mut found) = (memory.clone(), memory.clone());
@@ -477,7 +478,7 @@ fn a_shared_place_that_is_taken_is_noticed() {
              temp u: f64[3] private storage(b)\n\nset: t[1] = 1.0\ntake: u[{index}] = 2.0\n\
              read: y[0] = t[1] + u[{index}]\n"
         );
-        let kernel = purlin::ir::text::parse(&text).unwrap();
+        let kernel = kingpost::ir::text::parse(&text).unwrap();
         let mut buffers = Buffers::of(&kernel);
         interpret_with(&kernel, &mut Memory::new().value("y", vec![0.0]), &mut buffers, None).unwrap();
         buffers.clash

@@ -3,14 +3,14 @@
 use crate::devices::{self, Place, Verdict};
 use crate::pair::Pair;
 use crate::shrink::replay;
-use purlin::codegen::Target;
-use purlin::transforms::Recipe;
-use purlin::transforms::steps;
+use kingpost::codegen::Target;
+use kingpost::transforms::Recipe;
+use kingpost::transforms::steps;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Saves a pair as `<hash>.purlin` and `<hash>.json`, and prints both: nothing that was found is
+/// Saves a pair as `<hash>.kingpost` and `<hash>.json`, and prints both: nothing that was found is
 /// lost where neither directory can be written, or the machine goes away.
 pub fn save(pair: &Pair) -> String {
     save_in(&dirs(), pair, None)
@@ -22,7 +22,7 @@ pub fn save_with_source(pair: &Pair, place: Place) -> String {
 }
 
 fn dirs() -> [PathBuf; 2] {
-    [PathBuf::from(env!("CARGO_TARGET_TMPDIR")), std::env::temp_dir().join("purlin-found")]
+    [PathBuf::from(env!("CARGO_TARGET_TMPDIR")), std::env::temp_dir().join("kingpost-found")]
 }
 
 /// Saves into the first directory that can be made and written.
@@ -35,14 +35,14 @@ fn save_in(dirs: &[PathBuf], pair: &Pair, source: Option<(Target, String)>) -> S
         .chain(recipe.bytes())
         .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3));
     let name = format!("{:08x}", hash >> 32);
-    println!("---- {name}.purlin\n{text}---- {name}.json\n{recipe}----");
+    println!("---- {name}.kingpost\n{text}---- {name}.json\n{recipe}----");
     let source = source.map(|(target, source)| (extension(target), source));
     if let Some((extension, source)) = &source {
         println!("---- {name}.{extension}\n{source}----");
     }
     let write = |dir: &Path| -> std::io::Result<PathBuf> {
         std::fs::create_dir_all(dir)?;
-        let file = dir.join(format!("{name}.purlin"));
+        let file = dir.join(format!("{name}.kingpost"));
         std::fs::write(&file, &text)?;
         std::fs::write(file.with_extension("json"), &recipe)?;
         if let Some((extension, source)) = &source {
@@ -77,7 +77,7 @@ fn repository(dir: &str) -> PathBuf {
 #[test]
 fn what_is_found_is_saved_where_that_is_possible() {
     let kernel = "kernel k\narg y: f64[1] inout\n\ns: y[0] = 1.0\n";
-    let before = purlin::ir::text::parse(kernel).unwrap().to_string();
+    let before = kingpost::ir::text::parse(kernel).unwrap().to_string();
     let (names, recipe) = (Default::default(), Recipe::default());
     let pair = Pair { n: 3, m: 2, seed: 7, names, after: before.clone(), before, recipe, exact: false };
     let dir = tempfile::tempdir().unwrap();
@@ -89,7 +89,7 @@ fn what_is_found_is_saved_where_that_is_possible() {
     assert!(saved.starts_with(dir.path().join("not/yet/there")), "{said}");
     let back = load(saved);
     assert_eq!((back.n, back.m, back.seed, &back.recipe), (3, 2, 7, &pair.recipe));
-    assert_eq!(purlin::ir::text::parse(&back.before), purlin::ir::text::parse(&pair.before));
+    assert_eq!(kingpost::ir::text::parse(&back.before), kingpost::ir::text::parse(&pair.before));
     let source = devices::source(Place::OpenCl, &pair).unwrap();
     let said = save_in(&[missing], &pair, Some(source.clone()));
     let saved = Path::new(said.strip_suffix(" and .json and .cl").unwrap());
@@ -154,7 +154,7 @@ fn run(place: Place, batch: &[(&PathBuf, &Pair)]) -> Vec<String> {
 fn pairs_that_once_failed_do_not() {
     let dir = repository("tests/regressions");
     let mut files: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|f| f.unwrap().path()).collect();
-    files.retain(|f| f.extension().is_some_and(|e| e == "purlin"));
+    files.retain(|f| f.extension().is_some_and(|e| e == "kingpost"));
     files.sort();
     let mut pairs = Vec::new();
     for file in &files {
@@ -163,7 +163,7 @@ fn pairs_that_once_failed_do_not() {
             Err(broken) => panic!("{}: {}", file.display(), broken.why),
         }
     }
-    let all = purlin_sample::is_long_run();
+    let all = kingpost_sample::is_long_run();
     let mut batches = Vec::new();
     for place in crate::places() {
         // a fault of pocl may end its process, and each of the others would run once more alone

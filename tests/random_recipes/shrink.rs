@@ -3,8 +3,8 @@
 use crate::devices::{self, Place, Verdict};
 use crate::pair::{Broken, Draft, Pair, check};
 use crate::tally::Tally;
+use kingpost::transforms::{Recipe, Step};
 use proptest::strategy::ValueTree;
-use purlin::transforms::{Recipe, Step};
 use std::time::{Duration, Instant};
 
 /// A draft that can be made smaller.
@@ -33,11 +33,11 @@ fn smallest<T>(tree: &mut Tree, fails: impl Fn(&Draft) -> Option<T>) -> Option<T
 /// Replays steps that are accepted; what breaks a promise is an error.
 pub fn replay(pair: &Pair) -> Result<Pair, Box<Broken>> {
     let memory = pair.memory();
-    let mut kernel = purlin::ir::text::parse(&pair.before).unwrap();
+    let mut kernel = kingpost::ir::text::parse(&pair.before).unwrap();
     let mut accepted: Vec<Step> = Vec::new();
     for step in &pair.recipe.steps {
         let result = check(&kernel, &memory, step);
-        let done = |steps: Vec<Step>, kernel: &purlin::ir::Kernel| Pair {
+        let done = |steps: Vec<Step>, kernel: &kingpost::ir::Kernel| Pair {
             recipe: Recipe::new(steps),
             after: kernel.to_string(),
             ..pair.clone()

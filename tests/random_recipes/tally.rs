@@ -1,6 +1,6 @@
 //! How often random steps were accepted: a property that nothing reaches would hold of anything.
 
-use purlin::transforms::{Step, steps};
+use kingpost::transforms::{Step, steps};
 use std::collections::BTreeMap;
 
 /// Accepted and refused steps of each primitive.

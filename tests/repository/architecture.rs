@@ -33,8 +33,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
 const TOP: [(&str, &str); 4] = [
     ("own-primitive", "examples/own_primitive"),
     ("own-strategy", "examples/own_strategy"),
-    ("purlin-cli", "crates/cli"),
-    ("purlin-python", "python"),
+    ("kingpost-cli", "crates/cli"),
+    ("kingpost-python", "python"),
 ];
 
 /// Folder of a crate of a group.
@@ -69,7 +69,7 @@ fn dependencies(manifest: &str) -> Vec<String> {
     for line in manifest.lines().map(str::trim) {
         if let Some(table) = line.strip_prefix('[') {
             in_table = table.trim_end_matches(']').ends_with("dependencies") && !table.contains("dev-");
-        } else if in_table && line.starts_with("purlin-") {
+        } else if in_table && line.starts_with("kingpost-") {
             let end = line.find(|c: char| c != '-' && !c.is_ascii_alphanumeric()).unwrap_or(line.len());
             found.push(line[..end].to_owned());
         }
@@ -79,7 +79,7 @@ fn dependencies(manifest: &str) -> Vec<String> {
 
 /// The crate of a dependency, as `GROUPS` has it.
 fn short(name: &str) -> String {
-    name.trim_start_matches("purlin-").replace('-', "_")
+    name.trim_start_matches("kingpost-").replace('-', "_")
 }
 
 /// Our crates that a crate depends on.
@@ -144,15 +144,15 @@ fn the_page_of_crates_is_that_of_the_manifests() {
         table += &format!("| [{name}](../{}) | {} |\n", folder(name), described(name));
     }
     let page = format!(
-        "# Crates\n\nGenerated of Cargo's manifests by\n\n    PURLIN_WRITE_PAGES=1 cargo test --test repository crates\n\n\
+        "# Crates\n\nGenerated of Cargo's manifests by\n\n    KINGPOST_WRITE_PAGES=1 cargo test --test repository crates\n\n\
          An arrow leads from a crate to one that is built on it; those that others imply are left out. The façade, \
-         `purlin`, stands on all of them.\n\n{picture}\n{table}"
+         `kingpost`, stands on all of them.\n\n{picture}\n{table}"
     );
     let path = root().join("docs/crates.md");
-    if std::env::var_os("PURLIN_WRITE_PAGES").is_some() {
+    if std::env::var_os("KINGPOST_WRITE_PAGES").is_some() {
         std::fs::write(&path, &page).unwrap();
     }
-    assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), page, "PURLIN_WRITE_PAGES=1 rewrites it");
+    assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), page, "KINGPOST_WRITE_PAGES=1 rewrites it");
 }
 
 /// Whether a crate depends on another one, directly or not.
@@ -251,7 +251,7 @@ fn features(selection: &[&str]) -> std::collections::BTreeSet<String> {
 #[test]
 fn features_leave_libraries_out() {
     let has = |features: &str, library: &str| {
-        let of = ["-e", "normal", "-p", "purlin", "--no-default-features", "--features", features];
+        let of = ["-e", "normal", "-p", "kingpost", "--no-default-features", "--features", features];
         self::features(&of).iter().any(|line| line.starts_with(&format!("{library} ")))
     };
     let of =
@@ -274,7 +274,7 @@ fn features_are_those_of_the_workspace() {
         other.is_empty(),
         "crates/features lacks features that the workspace has: `cargo build` has {other:?}"
     );
-    let crates = GROUPS.iter().flat_map(|(_, c)| *c).map(|c| format!("purlin-{}", c.replace('_', "-")));
+    let crates = GROUPS.iter().flat_map(|(_, c)| *c).map(|c| format!("kingpost-{}", c.replace('_', "-")));
     for name in crates.chain(TOP.iter().map(|(name, _)| (*name).to_owned())) {
         let other: Vec<_> =
             features(&["-e", "all", "-p", &name]).into_iter().filter(|line| !all.contains(line)).collect();
@@ -316,7 +316,7 @@ fn nothing_depends_on_a_study() {
 }
 
 /// Whatever is left behind is written as a whole or not at all, and whatever is read has a limit:
-/// by `purlin-files`. Scratch files of compilers and the cache are the runtime's own, as is what
+/// by `kingpost-files`. Scratch files of compilers and the cache are the runtime's own, as is what
 /// the system says.
 #[test]
 fn files_are_written_and_read_in_one_place() {
@@ -334,7 +334,7 @@ fn files_are_written_and_read_in_one_place() {
         let lines = code(&text).into_iter().filter(|line| !line.trim_start().starts_with("//"));
         for line in lines {
             let found = means.iter().find(|means| line.contains(**means));
-            assert!(found.is_none(), "{}: `{}`, needed `purlin_files`", file.display(), line.trim());
+            assert!(found.is_none(), "{}: `{}`, needed `kingpost_files`", file.display(), line.trim());
         }
     }
 }
@@ -360,7 +360,7 @@ fn defaults_in_primitives_and_strategies_have_reasons() {
             found.map(|line| format!("{name}:{line}")).collect::<Vec<_>>()
         })
         .collect();
-    let help = "`Option::expected` of `purlin_steps::kit`, or a comment `// default: ` and the reason";
+    let help = "`Option::expected` of `kingpost_steps::kit`, or a comment `// default: ` and the reason";
     assert!(found.is_empty(), "{}\nneeded {help}", found.join("\n"));
 }
 
@@ -392,8 +392,8 @@ fn the_reader_of_sources_finds_defaults() {
 
 #[test]
 fn the_reader_of_manifests_finds_what_is_there() {
-    let manifest = "[dependencies]\npurlin-ir.workspace = true\nserde = \"1\"\n[dev-dependencies]\npurlin-codegen.workspace = true\n[target.'cfg(unix)'.dependencies]\npurlin-isl = { path = \"x\" }\n";
-    assert_eq!(dependencies(manifest), ["purlin-ir", "purlin-isl"]);
+    let manifest = "[dependencies]\nkingpost-ir.workspace = true\nserde = \"1\"\n[dev-dependencies]\nkingpost-codegen.workspace = true\n[target.'cfg(unix)'.dependencies]\nkingpost-isl = { path = \"x\" }\n";
+    assert_eq!(dependencies(manifest), ["kingpost-ir", "kingpost-isl"]);
 }
 
 /// Source files under `src` folders; tests, benches and examples have no limit.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const BIBLIOGRAPHY: &str = "docs/book/src/bibliography.md";
 
 /// Kinds of files in which publications are cited.
-const KINDS: [&str; 10] = ["rs", "md", "toml", "json", "csv", "py", "sh", "purlin", "svg", "txt"];
+const KINDS: [&str; 10] = ["rs", "md", "toml", "json", "csv", "py", "sh", "kingpost", "svg", "txt"];
 
 /// Capitalised words that stand before a year and are no author.
 const NO_AUTHORS: [&str; 1] = ["IEEE"];

@@ -2,12 +2,12 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::panic)]
 
-use purlin::codegen::Program;
-use purlin::forms::mesh::Mesh;
-use purlin::kernels::Operator;
-use purlin::runtime::{Backend, Device, Executable, Optimisation, open};
+use kingpost::codegen::Program;
+use kingpost::forms::mesh::Mesh;
+use kingpost::kernels::Operator;
+use kingpost::runtime::{Backend, Device, Executable, Optimisation, open};
 
-pub use purlin_sample::is_long_run;
+pub use kingpost_sample::is_long_run;
 
 /// The C device, and an OpenCL device and a card where there are.
 pub fn devices() -> Vec<Box<dyn Device>> {

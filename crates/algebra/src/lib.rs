@@ -25,6 +25,6 @@ mod wide;
 
 /// The rows of the primitives of this crate, for a set.
 #[must_use]
-pub fn rows() -> Vec<purlin_steps::PrimitiveInfo> {
+pub fn rows() -> Vec<kingpost_steps::PrimitiveInfo> {
     primitives::rows()
 }

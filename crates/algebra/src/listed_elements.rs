@@ -1,13 +1,13 @@
 //! What [`ListElements`](crate::primitives::ListElements) puts around accesses through a map.
 
-use purlin_ir::neutral::neutral;
-use purlin_ir::{
+use kingpost_ir::neutral::neutral;
+use kingpost_ir::{
     Access, AddressSpace, Affine, AxisTag, BinaryOp, BlockLists, Domain, ExclusiveItems, Expr, Iname,
     InameId, Insn, InsnId, InverseLists, Kernel, Node, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
-use purlin_steps::nest::{new_loop, wrapped};
-use purlin_steps::schedule::{Array, Handles, Loop, Made, Statement};
-use purlin_steps::tree::{edit_body, insns_of};
+use kingpost_steps::nest::{new_loop, wrapped};
+use kingpost_steps::schedule::{Array, Handles, Loop, Made, Statement};
+use kingpost_steps::tree::{edit_body, insns_of};
 use std::collections::BTreeSet;
 
 /// What [`ListElements`](crate::primitives::ListElements) makes.

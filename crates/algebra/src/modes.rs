@@ -6,7 +6,7 @@
 //! component of the Gram graph separately, so that blocks of a symmetry have modes of their own.
 //! Nothing relies on it: [`Points::certify`] sums both sides again.
 
-use purlin_steps::accuracy::is_near;
+use kingpost_steps::accuracy::is_near;
 use std::collections::BTreeSet;
 
 /// A table, row by row.

@@ -3,11 +3,11 @@
 use crate::modes::Basis;
 use crate::moved_terms::{Leaving, Moved};
 use crate::polynomial::{Atoms, Product};
-use purlin_ir::{
+use kingpost_ir::{
     Access, AddressSpace, Affine, AxisTag, Domain, Expr, Iname, InameId, Insn, InsnId, Kernel, Node, Real,
     ScalarType, TableData, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
-use purlin_steps::schedule::Array;
+use kingpost_steps::schedule::Array;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Sums over a loop of a factor and entries of one or two tables, `[columns]` or `[columns, columns]`.

@@ -5,8 +5,8 @@
 //! same functions (Luporini et al. 2017, §2.1).
 
 use crate::proofs::separable::{Changing, Entry, Term, axis_extents, entry_of, separate};
-use purlin_ir::{Expr, InameId, InsnId, Kernel, UpdateOp, VarId};
-use purlin_steps::lookup;
+use kingpost_ir::{Expr, InameId, InsnId, Kernel, UpdateOp, VarId};
+use kingpost_steps::lookup;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Terms of a loop with the same tables and functions.

@@ -3,12 +3,12 @@
 use crate::outer_factors;
 use crate::polynomial::{Atoms, Product, joined};
 use crate::proofs::separable::{Changing, Term, summands};
-use purlin_ir::{
+use kingpost_ir::{
     Access, Affine, Atom, Domain, Expr, Iname, InameId, Insn, InsnId, Kernel, Node, Real, VarId,
 };
-use purlin_steps::obligation::Obligation;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::tree::{prune_insn, replace_loop};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::tree::{prune_insn, replace_loop};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What stays is written as it was.

@@ -5,7 +5,7 @@
 //! combination `c` of values is `sum_g (-1)^popcount(c & g) v[orbit[g]]`: the characters of the
 //! group of `k` commuting swaps, if `orbit[g]` is the image by the swaps whose bits `g` has.
 
-use purlin_steps::accuracy::is_near;
+use kingpost_steps::accuracy::is_near;
 
 /// Most entries of an orbit.
 pub(crate) const MAX_ENTRIES: usize = 64;

@@ -1,7 +1,7 @@
 //! Sums of products of scalars that multiply a part of an update, computed once and in front.
 
 use crate::polynomial::{Atoms, Product, joined};
-use purlin_ir::{
+use kingpost_ir::{
     Access, AddressSpace, Expr, Insn, InsnId, Kernel, ScalarType, VarId, VarKind, Variable, WriteOp,
 };
 use std::collections::BTreeSet;

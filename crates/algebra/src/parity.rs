@@ -1,16 +1,16 @@
 //! Even and odd parts of a line of elements: what is linear in lines, and tables over parts.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::{
     Access, Affine, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Real, TableData, UnaryOp,
     UpdateOp, VarId, VarKind,
 };
-use purlin_steps::accuracy::is_near;
-use purlin_steps::expected::Expected;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::proofs::any_order::{Together, check_any_order};
-use purlin_steps::proofs::entries::summed_axes;
-use purlin_steps::refusal::Refusal;
+use kingpost_steps::accuracy::is_near;
+use kingpost_steps::expected::Expected;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::proofs::any_order::{Together, check_any_order};
+use kingpost_steps::proofs::entries::summed_axes;
+use kingpost_steps::refusal::Refusal;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything in a loop goes over to parts.

@@ -4,7 +4,7 @@
 //! Operands that are neither sums nor products are *atoms*, numbered in the order in which they are
 //! met. A product is the sorted list of its factors, so that like terms are one.
 
-use purlin_ir::{BinaryOp, Expr, ExprType, Kernel, Real, ScalarType, UnaryOp, VarId};
+use kingpost_ir::{BinaryOp, Expr, ExprType, Kernel, Real, ScalarType, UnaryOp, VarId};
 use std::collections::{BTreeMap, HashMap};
 
 /// A factor of a product: the number of an atom, and whether it divides.

@@ -1,6 +1,6 @@
 //! Products as lists of factors, and the law by which a sum of products is a product with a sum.
 
-use purlin_ir::{BinaryOp, Expr, ExprType, Kernel, Real, ScalarType, UnaryOp};
+use kingpost_ir::{BinaryOp, Expr, ExprType, Kernel, Real, ScalarType, UnaryOp};
 
 /// A factor or a divisor of a product.
 #[derive(Clone, Debug, PartialEq, Eq)]

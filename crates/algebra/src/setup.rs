@@ -1,6 +1,6 @@
 //! Slices of a kernel: what computes some of its temporaries, as a kernel of its own.
 
-use purlin_ir::{
+use kingpost_ir::{
     AddressSpace, Assumption, Atom, AxisTag, Direction, Expr, InameId, InsnId, Kernel, Launch, Layout, Node,
     SubGroup, VarId, VarKind,
 };

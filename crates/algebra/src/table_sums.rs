@@ -3,15 +3,15 @@
 use crate::polynomial::Product;
 use crate::proofs::separable::{Entry, Slot, Term};
 use crate::wide::Wide;
-use purlin_ir::{
+use kingpost_ir::{
     AddressSpace, Affine, InameId, Insn, Kernel, ScalarType, TableData, VarId, VarKind, Variable,
 };
-use purlin_steps::accuracy::scales;
-use purlin_steps::expected::Expected;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::proofs::entries::constant_shape;
-use purlin_steps::proofs::finite::check_finite_table;
-use purlin_steps::refusal::Refusal;
+use kingpost_steps::accuracy::scales;
+use kingpost_steps::expected::Expected;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::proofs::entries::constant_shape;
+use kingpost_steps::proofs::finite::check_finite_table;
+use kingpost_steps::refusal::Refusal;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most entries of a new table, and most iterations times entries that are summed.
@@ -314,7 +314,7 @@ impl<'k> Maker<'k> {
 
 /// The entries of a table by their places.
 struct Strided<'k> {
-    values: &'k [purlin_ir::Real],
+    values: &'k [kingpost_ir::Real],
     point: usize,
     axes: Vec<usize>,
     offset: usize,

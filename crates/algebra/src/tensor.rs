@@ -1,9 +1,9 @@
 //! Tables that are products of smaller ones.
 
-use purlin_steps::accuracy::is_near;
+use kingpost_steps::accuracy::is_near;
 
 /// How far an entry may be from the product, relative to the largest entry of its row and column
-/// ([`scales`](purlin_steps::accuracy::scales)): the rounding errors of values that were computed as products,
+/// ([`scales`](kingpost_steps::accuracy::scales)): the rounding errors of values that were computed as products,
 /// of at most 16 factors.
 pub(crate) const TOLERANCE: f64 = 1e-14;
 
@@ -198,7 +198,7 @@ impl Digits<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use purlin_steps::accuracy::scales;
+    use kingpost_steps::accuracy::scales;
     use std::collections::BTreeSet;
 
     fn separate(

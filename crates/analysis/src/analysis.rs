@@ -6,9 +6,9 @@ use crate::entries::Entries;
 use crate::placement::{Barrier, Carried, Placement};
 use crate::polyhedral::Polyhedral;
 use crate::stats::{self, Statistics, StatsError};
-use purlin_ir::ids::{Id, InameId, InsnId, VarId};
-use purlin_ir::kernel::Kernel;
-use purlin_ir::verify::KernelError;
+use kingpost_ir::ids::{Id, InameId, InsnId, VarId};
+use kingpost_ir::kernel::Kernel;
+use kingpost_ir::verify::KernelError;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -21,14 +21,14 @@ use std::sync::{Arc, OnceLock};
 /// they have in the kernel.
 ///
 /// ```
-/// use purlin_analysis::Analysis;
+/// use kingpost_analysis::Analysis;
 ///
-/// let kernel = purlin_ir::text::parse(
+/// let kernel = kingpost_ir::text::parse(
 ///     "kernel total\nparam n: i32\narg x: f64[n] in\narg y: f64 inout\n\n\
 ///      for i in 0..n\n  s: y += x[i]\n",
 /// )?;
 /// let analysis = Analysis::of(&kernel);
-/// let of = |d: &&purlin_analysis::deps::Dependence| (d.kind.to_string(), d.var);
+/// let of = |d: &&kingpost_analysis::deps::Dependence| (d.kind.to_string(), d.var);
 /// let through: Vec<_> = analysis.dependences()?.iter().map(of).collect();
 /// assert_eq!(through, [("update".to_owned(), kernel.var("y").unwrap())]);
 /// assert_eq!(analysis.place()?.barriers, []);

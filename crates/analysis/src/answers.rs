@@ -2,7 +2,7 @@
 
 use crate::question::{Apart, Covered, NoPair, NothingBetween, Order, Question};
 use foldhash::fast::FixedState;
-use purlin_isl::{self as isl, IslError};
+use kingpost_isl::{self as isl, IslError};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};

@@ -1,11 +1,11 @@
 //! The reading of bounds, as instructions: what the proof of an order must not overlook.
 
 use crate::polyhedral::is_symbol;
-use purlin_ir::affine::Atom;
-use purlin_ir::expr::{Access, Expr, UpdateOp};
-use purlin_ir::ids::{Id, InameId, InsnId, VarId};
-use purlin_ir::kernel::{AddressSpace, Insn, Kernel, Node, VarKind, Variable, WriteOp};
-use purlin_ir::types::ScalarType;
+use kingpost_ir::affine::Atom;
+use kingpost_ir::expr::{Access, Expr, UpdateOp};
+use kingpost_ir::ids::{Id, InameId, InsnId, VarId};
+use kingpost_ir::kernel::{AddressSpace, Insn, Kernel, Node, VarKind, Variable, WriteOp};
+use kingpost_ir::types::ScalarType;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 

@@ -3,8 +3,8 @@
 //! Edits keep the ids of what they do not make, and copies of a kernel share what neither changes:
 //! an item of the same place in the table of both kernels is the same item.
 
-use purlin_ir::ids::{Id, InameId, InsnId};
-use purlin_ir::kernel::{Kernel, Node};
+use kingpost_ir::ids::{Id, InameId, InsnId};
+use kingpost_ir::kernel::{Kernel, Node};
 
 /// What of a draft, which an edit made of a kernel, stands as in the kernel. Ids are those of both.
 #[derive(Debug)]

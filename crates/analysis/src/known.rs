@@ -4,7 +4,7 @@ use crate::analysis::{Analysis, Facts};
 use crate::answers::Answers;
 use crate::kept::Kept;
 use crate::placement;
-use purlin_ir::kernel::Kernel;
+use kingpost_ir::kernel::Kernel;
 use std::sync::Arc;
 
 /// A kernel and what has been found out of it: every analysis of it goes on where those before it
@@ -105,10 +105,10 @@ impl Facts {
 mod tests {
     use super::*;
     use crate::placement::{Barrier, Scope};
-    use purlin_ir::expr::Access;
-    use purlin_ir::ids::{Id, InsnId};
-    use purlin_ir::kernel::{AxisTag, Insn, Node};
-    use purlin_ir::{AddressSpace, Expr};
+    use kingpost_ir::expr::Access;
+    use kingpost_ir::ids::{Id, InsnId};
+    use kingpost_ir::kernel::{AxisTag, Insn, Node};
+    use kingpost_ir::{AddressSpace, Expr};
 
     const TILES: &str = "kernel k\n\narg x: f64[8] in\narg y: f64[8] out\ntemp a: f64[8] local\n\
         temp b: f64[8] local\n\nfor i in 0..8 {l.0}\n  load: a[i] = x[i]\n\
@@ -116,7 +116,7 @@ mod tests {
 
     /// The kernel, placed, and the kernel after an edit.
     fn edited(edit: impl FnOnce(&mut Kernel)) -> (Known, Known) {
-        let before = Known::of(purlin_ir::text::parse(TILES).unwrap());
+        let before = Known::of(kingpost_ir::text::parse(TILES).unwrap());
         before.analysis().verify().unwrap();
         before.analysis().place().unwrap();
         let mut kernel = before.kernel().clone();
@@ -152,8 +152,11 @@ mod tests {
         assert_eq!(kept(&tagged), [true, false]);
         let shorter = edited(|k| {
             let (i, j) = (k.iname("i").unwrap(), k.iname("j").unwrap());
-            k.inames[i].domain =
-                purlin_ir::Domain::range(i, &purlin_ir::Affine::constant(1), &purlin_ir::Affine::constant(8));
+            k.inames[i].domain = kingpost_ir::Domain::range(
+                i,
+                &kingpost_ir::Affine::constant(1),
+                &kingpost_ir::Affine::constant(8),
+            );
             assert_ne!(k.inames[i].domain, k.inames[j].domain);
         });
         assert_eq!(kept(&shorter), [false, false]);
@@ -221,7 +224,7 @@ mod tests {
         );
         let integer = edited(|k| {
             let a = k.var("a").unwrap();
-            k.vars[a].ty = purlin_ir::ScalarType::I32;
+            k.vars[a].ty = kingpost_ir::ScalarType::I32;
         });
         assert_eq!(looked_into(&integer), "load copy store");
         let error = integer.1.analysis().verify().unwrap_err().to_string();

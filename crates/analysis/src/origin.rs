@@ -1,10 +1,10 @@
 //! Where the indices of an axis start.
 
 use crate::polyhedral::is_symbol;
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::domain::Constraint;
-use purlin_ir::ids::{InameId, VarId};
-use purlin_ir::kernel::{Kernel, VarKind};
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::domain::Constraint;
+use kingpost_ir::ids::{InameId, VarId};
+use kingpost_ir::kernel::{Kernel, VarKind};
 
 /// The lowest constant where an axis starts: its indices from there up to the loop's values do nothing.
 const LOWEST: i64 = -4096;

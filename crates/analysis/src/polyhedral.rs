@@ -1,19 +1,19 @@
 //! From kernels to isl: instance sets and constraints by name.
 //!
-//! The only place where kernels meet `purlin_isl`. Names of the sink side of a relation end in `'`.
+//! The only place where kernels meet `kingpost_isl`. Names of the sink side of a relation end in `'`.
 //! Symbols are parameters and integer scalar inputs, which keep their value while the kernel runs;
 //! a constraint on any other scalar is dropped, which makes a set larger and is reported as
 //! inexact.
 
 use crate::origin::index_origin;
 use crate::question::{Instances, Shared, Symbols, Union, union_of};
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::domain::{Constraint, Domain};
-use purlin_ir::expr::{BinaryOp, Expr, UnaryOp};
-use purlin_ir::ids::{Id, InameId, InsnId, VarId};
-use purlin_ir::kernel::{Direction, Kernel, VarKind};
-use purlin_ir::types::ScalarType;
-use purlin_isl as isl;
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::domain::{Constraint, Domain};
+use kingpost_ir::expr::{BinaryOp, Expr, UnaryOp};
+use kingpost_ir::ids::{Id, InameId, InsnId, VarId};
+use kingpost_ir::kernel::{Direction, Kernel, VarKind};
+use kingpost_ir::types::ScalarType;
+use kingpost_isl as isl;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 

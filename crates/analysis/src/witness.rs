@@ -1,7 +1,7 @@
 //! Witnesses: two concrete instances that clash, and where.
 
-use purlin_ir::ids::InsnId;
-use purlin_ir::kernel::Kernel;
+use kingpost_ir::ids::InsnId;
+use kingpost_ir::kernel::Kernel;
 use std::fmt;
 
 /// One instance of an instruction.

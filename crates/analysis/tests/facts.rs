@@ -7,21 +7,21 @@
 //! | `graph` | the graph of instructions and dependences, for Graphviz |
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
-use purlin_analysis::Analysis;
-use purlin_analysis::deps::{show_dependences, to_dot};
-use purlin_analysis::placement::{Placement, Scope};
-use purlin_facts::{Answers, Fact};
-use purlin_ir::Kernel;
+use kingpost_analysis::Analysis;
+use kingpost_analysis::deps::{show_dependences, to_dot};
+use kingpost_analysis::placement::{Placement, Scope};
+use kingpost_facts::{Answers, Fact};
+use kingpost_ir::Kernel;
 use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    purlin_facts::main(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/facts")), answer)
+    kingpost_facts::main(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/facts")), answer)
 }
 
 fn answer(fact: &Fact) -> Result<Answers, String> {
     let text = &fact.kernel.text;
-    let kernel = purlin_ir::text::parse(text).map_err(|e| e.render(text))?;
+    let kernel = kingpost_ir::text::parse(text).map_err(|e| e.render(text))?;
     let analysis = Analysis::of(&kernel);
     let mut found = Answers { kernel: Some(kernel.to_string()), answers: Vec::new() };
     for question in &fact.questions {

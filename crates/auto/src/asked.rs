@@ -1,8 +1,8 @@
 //! What isl's scheduler has answered: several ideas begin with the same bands.
 
-use purlin_ir::Kernel;
-use purlin_isl::{Objective, ScheduleTree};
-use purlin_steps::TransformError;
+use kingpost_ir::Kernel;
+use kingpost_isl::{Objective, ScheduleTree};
+use kingpost_steps::TransformError;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Answers, by what was asked.

@@ -2,9 +2,11 @@
 //! are held in registers while the loop over what is summed runs.
 
 use crate::draft::{Draft, Tried};
-use purlin_ir::{AddressSpace, Affine, Atom, AxisTag, Node};
-use purlin_transforms::ScheduleSteps;
-use purlin_transforms::primitives::{BufferWrites, InterchangeInames, Reschedule, SkewIname, Tag, TileBand};
+use kingpost_ir::{AddressSpace, Affine, Atom, AxisTag, Node};
+use kingpost_transforms::ScheduleSteps;
+use kingpost_transforms::primitives::{
+    BufferWrites, InterchangeInames, Reschedule, SkewIname, Tag, TileBand,
+};
 
 /// Terms of a sum for which a block stays in registers: what they read of a row of blocks is in the
 /// first cache.

@@ -3,10 +3,10 @@
 
 use crate::asked::Asked;
 use crate::model::{Machine, cycles};
-use purlin_ir::{AxisTag, InameId, InsnId, Kernel, Node};
-use purlin_steps::tree::{insns_of, loop_body};
-use purlin_steps::{Primitive, Refusal, Schedule, TransformError};
-use purlin_transforms::primitives::Reschedule;
+use kingpost_ir::{AxisTag, InameId, InsnId, Kernel, Node};
+use kingpost_steps::tree::{insns_of, loop_body};
+use kingpost_steps::{Primitive, Refusal, Schedule, TransformError};
+use kingpost_transforms::primitives::Reschedule;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -2,13 +2,13 @@
 //! which is proved, and a model that ranks them.
 //!
 //! ```
-//! use purlin_auto::{Machine, propose};
+//! use kingpost_auto::{Machine, propose};
 //! use std::collections::BTreeMap;
 //!
 //! // the innermost loop reads columns of `b`
 //! let text = "kernel gemm\nparam n: i32\narg a: f64[n, n] in\narg b: f64[n, n] in\narg c: f64[n, n] inout\n\n\
 //!             for i in 0..n\n  for j in 0..n\n    for k in 0..n\n      s: c[i, j] += a[i, k]*b[k, j]\n";
-//! let kernel = purlin_ir::text::parse(text)?;
+//! let kernel = kingpost_ir::text::parse(text)?;
 //! let params = BTreeMap::from([("n".to_owned(), 1000)]);
 //! let proposals = propose(&kernel, &params, &Machine::default())?;
 //! let first = proposals.first().ok_or("none")?;
@@ -44,9 +44,9 @@ pub use cards::propose_for_card;
 pub use model::{Machine, cycles};
 
 use draft::{Draft, Tried};
-use purlin_ir::Kernel;
-use purlin_isl::Objective;
-use purlin_steps::{Recipe, TransformError};
+use kingpost_ir::Kernel;
+use kingpost_isl::Objective;
+use kingpost_steps::{Recipe, TransformError};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ impl Proposal {
         };
         let head = format!("# {}: {predicted} predicted\n", self.name);
         let considered = self.considered.iter().filter(|_| why).map(|line| format!("# {}\n", one_line(line)));
-        let steps = purlin_steps::schedule::print(&self.recipe);
+        let steps = kingpost_steps::schedule::print(&self.recipe);
         head + &considered.collect::<String>() + &steps
     }
 }

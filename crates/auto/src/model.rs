@@ -3,7 +3,7 @@
 //! only has to keep the good ones among them.
 
 use crate::program::{Level, Part, Reader, Touched, Work};
-use purlin_ir::{AxisTag, Kernel};
+use kingpost_ir::{AxisTag, Kernel};
 use std::collections::BTreeMap;
 
 /// A processor.
@@ -317,8 +317,8 @@ mod tests {
     #![allow(clippy::unwrap_used)] // what a failed test does
     use super::{Machine, Model, cycles};
     use crate::program::Reader;
-    use purlin_ir::Kernel;
-    use purlin_ir::text::parse;
+    use kingpost_ir::Kernel;
+    use kingpost_ir::text::parse;
     use std::collections::BTreeMap;
 
     fn kernel(loops: &str, statement: &str) -> Kernel {

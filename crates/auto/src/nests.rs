@@ -1,10 +1,10 @@
 //! Loops in another order: one that is around others becomes the innermost one.
 
 use crate::draft::{Draft, Tried, is_sequential, refusable};
-use purlin_ir::{AddressSpace, Affine, Atom, AxisTag, InsnId, Node, VarId, VarKind, Variable};
-use purlin_steps::TransformError;
-use purlin_steps::tree::insns_of;
-use purlin_transforms::primitives::{
+use kingpost_ir::{AddressSpace, Affine, Atom, AxisTag, InsnId, Node, VarId, VarKind, Variable};
+use kingpost_steps::TransformError;
+use kingpost_steps::tree::insns_of;
+use kingpost_transforms::primitives::{
     AssignToRule, Band, CutIname, DistributeLoop, ExpandArray, FuseLoops, InterchangeInames, MapInames, Part,
     Reschedule, SetAddressSpace, SplitIname, SplitLives, Tag, Tail,
 };

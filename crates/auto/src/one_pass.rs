@@ -6,13 +6,13 @@
 //! sums that are scaled.
 
 use crate::draft::{Draft, Tried};
-use purlin_algebra::primitives::RescaleReduction;
-use purlin_ir::{
+use kingpost_algebra::primitives::RescaleReduction;
+use kingpost_ir::{
     AddressSpace, AxisTag, Expr, InameId, Insn, InsnId, Kernel, MathFn, Node, UpdateOp, VarKind,
 };
-use purlin_steps::tree::{inames_of, insns_of, siblings};
-use purlin_steps::{Refusal, TransformError};
-use purlin_transforms::primitives::{
+use kingpost_steps::tree::{inames_of, insns_of, siblings};
+use kingpost_steps::{Refusal, TransformError};
+use kingpost_transforms::primitives::{
     AssignToRule, BufferWrites, ContractArray, ExpandArray, ExpandRule, ExtractRule, FuseLoops, MoveInsns,
     PrecomputeRule, PrefetchArray, SetAddressSpace, SplitArrayAxis, SplitIname, SplitLives, Tag,
 };

@@ -3,10 +3,10 @@
 
 use crate::draft::{Draft, NextPieces, Tried, refusable};
 use crate::reschedules::OuterBand;
-use purlin_ir::{AddressSpace, Affine, Atom, InameId, Node, VarKind};
-use purlin_isl::{IslError, Objective, with_operation_limit};
-use purlin_transforms::ScheduleSteps;
-use purlin_transforms::primitives::{
+use kingpost_ir::{AddressSpace, Affine, Atom, InameId, Node, VarKind};
+use kingpost_isl::{IslError, Objective, with_operation_limit};
+use kingpost_transforms::ScheduleSteps;
+use kingpost_transforms::primitives::{
     CutIname, ExpandArray, Reschedule, SetAddressSpace, SplitLives, TileBand,
 };
 

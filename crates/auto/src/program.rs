@@ -1,8 +1,8 @@
 //! A kernel at given sizes, as the model sees it: loops with their mean numbers of iterations, and
 //! what each instruction touches, as strides along the loops around it.
 
-use purlin_ir::layout::strides;
-use purlin_ir::{
+use kingpost_ir::layout::strides;
+use kingpost_ir::{
     Access, AddressSpace, Affine, Atom, AxisTag, BinaryOp, Constraint, Domain, Expr, Id, InameId, Insn,
     Kernel, MathFn, Node, UpdateOp, VarId, VarKind,
 };

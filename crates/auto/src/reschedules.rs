@@ -1,16 +1,16 @@
 //! Proposals of isl's scheduler, as steps: a nest of bands instead of the text's loops.
 
 use crate::draft::{Draft, Tried, refusable};
-use purlin_analysis::Analysis;
-use purlin_analysis::deps::DependenceKind;
-use purlin_analysis::polyhedral::Side;
-use purlin_ir::{InsnId, Kernel, Node, UpdateOp};
-use purlin_isl::{
+use kingpost_analysis::Analysis;
+use kingpost_analysis::deps::DependenceKind;
+use kingpost_analysis::polyhedral::Side;
+use kingpost_ir::{InsnId, Kernel, Node, UpdateOp};
+use kingpost_isl::{
     Affine, Constraint, IslError, Objective, ScheduleTree, Scheduling, Set, SetSpace, with_operation_limit,
 };
-use purlin_steps::TransformError;
-use purlin_steps::tree::insns_of;
-use purlin_transforms::primitives::{Band, DistributeLoop, MoveInsns, Part, Reschedule, TileBand};
+use kingpost_steps::TransformError;
+use kingpost_steps::tree::insns_of;
+use kingpost_transforms::primitives::{Band, DistributeLoop, MoveInsns, Part, Reschedule, TileBand};
 use std::collections::BTreeMap;
 
 /// Operations that isl may take for a schedule: some seconds.
@@ -216,7 +216,7 @@ impl Names {
         found
     }
 
-    fn band(&mut self, band: &purlin_isl::Band, statements: &[String]) -> Band {
+    fn band(&mut self, band: &kingpost_isl::Band, statements: &[String]) -> Band {
         let mut made = Band::new(self.loops(band.parallel.len()));
         for (statement, rows) in band.rows.iter().filter(|(s, _)| statements.contains(s)) {
             made.maps.insert(statement.clone(), rows.iter().map(text).collect());

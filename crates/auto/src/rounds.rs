@@ -6,8 +6,8 @@
 //! first cache, once the rows of the round are done. Along a row it is the same with columns.
 
 use crate::draft::{Draft, Tried};
-use purlin_ir::{Access, AddressSpace, Affine, Atom, AxisTag, InameId, Node};
-use purlin_transforms::primitives::{
+use kingpost_ir::{Access, AddressSpace, Affine, Atom, AxisTag, InameId, Node};
+use kingpost_transforms::primitives::{
     CutIname, DistributeLoop, ExpandArray, Hoist, InterchangeInames, MoveInsns, PrefetchArray,
     SetAddressSpace, SplitIname, Tag, Tail,
 };
@@ -141,7 +141,7 @@ impl Draft<'_> {
     /// Cuts a loop: the parts before and after, which are one where nothing runs in the other.
     fn cut_at(&mut self, name: &str, at: &str) -> Tried<[String; 2]> {
         let made = self.make(CutIname::new(name, at))?;
-        let of = |part: Option<&purlin_steps::schedule::Loop>| {
+        let of = |part: Option<&kingpost_steps::schedule::Loop>| {
             part.map_or_else(|| name.to_owned(), |part| part.name().to_owned())
         };
         Ok([of(made.first()), of(made.last())])

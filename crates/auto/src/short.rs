@@ -2,9 +2,9 @@
 
 use crate::draft::{Draft, Tried};
 use crate::program::{Part, Reader};
-use purlin_ir::{AddressSpace, Atom, AxisTag, InameId, Kernel, Node};
-use purlin_steps::tree::loop_around;
-use purlin_transforms::primitives::{BufferWrites, Tag};
+use kingpost_ir::{AddressSpace, Atom, AxisTag, InameId, Kernel, Node};
+use kingpost_steps::tree::loop_around;
+use kingpost_transforms::primitives::{BufferWrites, Tag};
 
 /// Iterations of a short loop.
 const LENGTH: f64 = 16.0;

@@ -2,9 +2,9 @@
 
 use crate::draft::{Draft, Tried, refusable};
 use crate::program::{Part, Reader};
-use purlin_algebra::primitives::FactorUpdate;
-use purlin_ir::{AxisTag, Expr, InameId, InsnId, VarId};
-use purlin_transforms::primitives::{
+use kingpost_algebra::primitives::FactorUpdate;
+use kingpost_ir::{AxisTag, Expr, InameId, InsnId, VarId};
+use kingpost_transforms::primitives::{
     ExpandArray, InterchangeInames, RealiseReduction, RealiseScan, SplitIname, SplitLives, Tag, Tail,
 };
 use std::collections::BTreeSet;

@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used)] // what a failed test does
 use crate::{Machine, Proposal, propose};
-use purlin_interp::{Memory, interpret};
-use purlin_ir::Kernel;
-use purlin_ir::text::parse;
+use kingpost_interp::{Memory, interpret};
+use kingpost_ir::Kernel;
+use kingpost_ir::text::parse;
 use std::collections::BTreeMap;
 
 /// Proposals for large sizes, each of which computes the same at a small one, where most tiles are

@@ -2,10 +2,10 @@
 //! loops inside it, along directions that are skewed by time.
 
 use crate::draft::{Draft, Tried, is_sequential, refusable};
-use purlin_ir::{InsnId, Kernel, Node};
-use purlin_steps::tree::insns_of;
-use purlin_transforms::ScheduleSteps;
-use purlin_transforms::primitives::{DistributeLoop, Reschedule, TileBand};
+use kingpost_ir::{InsnId, Kernel, Node};
+use kingpost_steps::tree::insns_of;
+use kingpost_transforms::ScheduleSteps;
+use kingpost_transforms::primitives::{DistributeLoop, Reschedule, TileBand};
 
 /// Sweeps: instructions of one nest after the other in a loop over time.
 struct Sweeps {

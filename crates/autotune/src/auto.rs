@@ -1,16 +1,16 @@
-//! Automatic schedules of loop programs: proposals ([`purlin_auto`]) are checked and timed on a
+//! Automatic schedules of loop programs: proposals ([`kingpost_auto`]) are checked and timed on a
 //! device, with the program as it is written among them.
 //!
 //! ```
-//! use purlin_autotune::auto::{Found, schedule};
-//! use purlin_interp::Memory;
+//! use kingpost_autotune::auto::{Found, schedule};
+//! use kingpost_interp::Memory;
 //!
-//! let kernel = purlin_ir::text::parse(
+//! let kernel = kingpost_ir::text::parse(
 //!     "kernel t\nparam n: i32\narg a: f64[n, n] in\narg y: f64[n] inout\n\n\
 //!      for i in 0..n\n  for j in 0..n\n    s: y[i] += a[j, i]\n",
 //! )?;
 //! let memory = Memory::new().param("n", 40).value("a", vec![0.5; 1600]).value("y", vec![0.0; 40]);
-//! let device = purlin_runtime::open("c")?;
+//! let device = kingpost_runtime::open("c")?;
 //! let Found { trials, best } = schedule(&kernel, &*device, &memory, 10, &mut |_| {})?;
 //! let best = &trials[best];
 //! assert!(best.outcome.is_ok());
@@ -18,17 +18,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub use purlin_auto::{Machine, Proposal, propose, propose_for_card};
+pub use kingpost_auto::{Machine, Proposal, propose, propose_for_card};
 
 use crate::tuning::throughput::{ThroughputModel, predicted};
 use crate::{DeviceModel, DeviceModelError, kernel_work, known_devices};
-use purlin_codegen::{Options, PlacedKernel, Target, generate};
-use purlin_interp::{InterpError, Memory};
-use purlin_ir::Kernel;
-use purlin_primitives::TransformError;
-use purlin_run::judge::{Expected, HostError, STEPS, results, with_tables};
-use purlin_run::{LoadError, Loaded, laid_out};
-use purlin_runtime::{Backend, Device, DeviceInfo, Executable, TimingOptions};
+use kingpost_codegen::{Options, PlacedKernel, Target, generate};
+use kingpost_interp::{InterpError, Memory};
+use kingpost_ir::Kernel;
+use kingpost_primitives::TransformError;
+use kingpost_run::judge::{Expected, HostError, STEPS, results, with_tables};
+use kingpost_run::{LoadError, Loaded, laid_out};
+use kingpost_runtime::{Backend, Device, DeviceInfo, Executable, TimingOptions};
 use rayon::prelude::*;
 
 /// Why a loop program was not scheduled.
@@ -153,7 +153,7 @@ impl Platform {
             machine.caches[1].0 = info.core_cache_bytes as f64;
         }
         machine.threads = match info.backend {
-            Backend::C => purlin_runtime::host_threads(),
+            Backend::C => kingpost_runtime::host_threads(),
             Backend::OpenCl | Backend::Cuda => info.compute_units as usize,
         };
         Ok(Self::Processor(machine))
@@ -352,15 +352,15 @@ impl Judge<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)] // what a failed test does
     use super::{Expected, Fastest, Judge, Platform, proposals};
-    use purlin_interp::Memory;
-    use purlin_ir::Kernel;
+    use kingpost_interp::Memory;
+    use kingpost_ir::Kernel;
 
     fn kernel() -> (Kernel, Memory) {
         let text = "kernel t\nparam n: i32\narg a: f64[n, n] in\narg y: f64[n] inout\n\n\
                     for i in 0..n\n  for j in 0..n\n    s: y[i] += a[i, j]\n";
         let memory = Memory::new().param("n", 600);
         let memory = memory.value("a", vec![0.5; 360_000]).value("y", vec![0.0; 600]);
-        (purlin_ir::text::parse(text).unwrap(), memory)
+        (kingpost_ir::text::parse(text).unwrap(), memory)
     }
 
     /// On one thread of a card the program takes many times what others take: it is launched if nothing else runs.
@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn each_trial_is_said() {
         let (kernel, memory) = kernel();
-        let device = purlin_runtime::open("c").unwrap();
+        let device = kingpost_runtime::open("c").unwrap();
         let expected = Expected::new(&kernel, &memory, super::STEPS).unwrap();
         let judge = Judge { kernel: &kernel, device: &*device, memory: &memory, expected };
         let mut all = proposals(&kernel, &memory, &Platform::Processor(super::Machine::default())).unwrap();
@@ -404,10 +404,10 @@ mod tests {
         let text = "kernel k\nparam m: i32\nparam n: i32\narg x: f32[m, n] in\narg y: f32[m, n] out\n\
                     temp t: f32 private\n\nfor r in 0..m\n  z: t = 0.0\n  for j in 0..n\n    s: t += x[r, j]\n  \
                     for k in 0..n\n    d: y[r, k] = x[r, k] - t/f32(n)\n";
-        let kernel = purlin_ir::text::parse(text).unwrap();
+        let kernel = kingpost_ir::text::parse(text).unwrap();
         let memory = Memory::new().param("m", 3).param("n", 256);
         let memory = memory.value("x", (0..768).map(|k| k as f32 / 768.0).collect::<Vec<_>>());
-        let device = purlin_runtime::open("c").unwrap();
+        let device = kingpost_runtime::open("c").unwrap();
         let expected = Expected::new(&kernel, &memory, super::STEPS).unwrap();
         let judge = Judge { kernel: &kernel, device: &*device, memory: &memory, expected };
         let mut all = proposals(&kernel, &memory, &Platform::card("H200").unwrap()).unwrap();
@@ -421,20 +421,20 @@ mod tests {
     /// Flash attention from attention as textbooks write it, with and without an array for the weights.
     #[test]
     fn attention_is_derived_in_one_pass() {
-        let plain = include_str!("../../../examples/attention.purlin");
+        let plain = include_str!("../../../examples/attention.kingpost");
         let plain = plain.split("\nschedule\n").next().unwrap();
         let in_place = plain.replace("temp p: f32[n] global\n", "").replace("p[", "s[");
         let card = Platform::card("H200").unwrap();
         let processor = Platform::Processor(super::Machine::default());
         for (text, platform) in [(plain.to_owned(), card), (in_place, processor)] {
-            let kernel = purlin_ir::text::parse(&text).unwrap();
+            let kernel = kingpost_ir::text::parse(&text).unwrap();
             let n = 37;
             let values = |seed: usize| -> Vec<f32> {
                 (0..64 * n).map(|k| ((k * seed + 11) % 101) as f32 / 50.0 - 1.0).collect()
             };
             let memory = Memory::new().param("n", n as i64);
             let memory = memory.value("q", values(37)).value("k", values(41)).value("v", values(43));
-            let device = purlin_runtime::open("c").unwrap();
+            let device = kingpost_runtime::open("c").unwrap();
             let expected = Expected::new(&kernel, &memory, super::STEPS).unwrap();
             let judge = Judge { kernel: &kernel, device: &*device, memory: &memory, expected };
             let mut all = proposals(&kernel, &memory, &platform).unwrap();

@@ -8,7 +8,7 @@
 
 use crate::mapping::Mapping;
 use crate::record::{Key, Record};
-use purlin_runtime::Claims;
+use kingpost_runtime::Claims;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ pub enum DatabaseError {
     },
     /// A file of something else, to which nothing is added.
     #[error(
-        "`{}` is no database of `purlin tune`: none of its {lines} lines is a record; name another file",
+        "`{}` is no database of `kingpost tune`: none of its {lines} lines is a record; name another file",
         path.display()
     )]
     Foreign {
@@ -42,7 +42,7 @@ pub enum DatabaseError {
         lines: usize,
     },
     /// A record that is no JSON.
-    #[error("bug of purlin: a record cannot be written as JSON: {0}")]
+    #[error("bug of kingpost: a record cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
 }
 
@@ -144,7 +144,7 @@ impl<M: Mapping> Database<M> {
         if place > 0 {
             file.seek(SeekFrom::Start(place)).map_err(self.failed("read"))?;
         }
-        purlin_files::read_open(file, purlin_files::TEXT_LIMIT).map_err(self.failed("read"))
+        kingpost_files::read_open(file, kingpost_files::TEXT_LIMIT).map_err(self.failed("read"))
     }
 
     /// Who does which trial, among the processes that share the database.
@@ -164,7 +164,7 @@ impl<M: Mapping> Database<M> {
     /// The file cannot be opened, locked or written.
     pub fn append(&self, record: &Record<M>) -> Result<(), DatabaseError> {
         let line = serde_json::to_string(record)?; // JSON escapes line ends inside strings
-        purlin_files::append(&self.path, &format!("{line}\n")).map_err(self.failed("write"))
+        kingpost_files::append(&self.path, &format!("{line}\n")).map_err(self.failed("write"))
     }
 
     fn failed(&self, action: &'static str) -> impl Fn(std::io::Error) -> DatabaseError {

@@ -1,10 +1,10 @@
 //! The models of devices that are written down.
 
-use purlin_runtime::DeviceModel;
+use kingpost_runtime::DeviceModel;
 
 /// A bug of this crate: its table of devices cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("bug of purlin: the table of device models is broken: {0}")]
+#[error("bug of kingpost: the table of device models is broken: {0}")]
 pub struct DeviceModelError(#[from] serde_json::Error);
 
 const TABLE: &str = include_str!("../data/devices.json");

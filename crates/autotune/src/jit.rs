@@ -2,15 +2,15 @@
 
 use crate::tuning::known::{Known, Sought, first, for_device, mapped, trials, without_setup};
 use crate::{DatabaseError, Refusal};
-use purlin_codegen::{Options, Program};
-use purlin_fem::mesh::Mesh;
-use purlin_fem::sparse::CsrPattern;
-use purlin_forms::form::{Form, FormError, Inputs};
-use purlin_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
-use purlin_ir::Kernel;
-use purlin_primitives::Recipe;
-use purlin_run::{CsrMatrix, LoadError, Loaded, laid_out};
-use purlin_runtime::{Device, Executable, RuntimeError};
+use kingpost_codegen::{Options, Program};
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::sparse::CsrPattern;
+use kingpost_forms::form::{Form, FormError, Inputs};
+use kingpost_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
+use kingpost_ir::Kernel;
+use kingpost_primitives::Recipe;
+use kingpost_run::{CsrMatrix, LoadError, Loaded, laid_out};
+use kingpost_runtime::{Device, Executable, RuntimeError};
 
 /// Why a form could not be compiled or applied.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum JitError {
     /// The mapping was refused.
     #[error(transparent)]
     Mapping(#[from] Refusal),
-    /// The trials of `purlin tune` could not be read.
+    /// The trials of `kingpost tune` could not be read.
     #[error(transparent)]
     Database(#[from] DatabaseError),
     /// The device or its compiler refused.
@@ -64,20 +64,20 @@ pub struct Compiled {
 }
 
 /// Compiles a functional, a linear or a bilinear form on any spaces for a device, by the best mapping that is
-/// [known](crate::tuning::known) for the device: of the trials of `purlin tune` in the working
+/// [known](crate::tuning::known) for the device: of the trials of `kingpost tune` in the working
 /// directory, of what is shipped, or of the cost model.
 ///
 /// ```
-/// use purlin_fem::element::CellShape;
-/// use purlin_forms::form::*;
-/// use purlin_fem::mesh::Mesh;
+/// use kingpost_fem::element::CellShape;
+/// use kingpost_forms::form::*;
+/// use kingpost_fem::mesh::Mesh;
 ///
 /// let space = FunctionSpace::scalar(CellShape::Triangle, 1);
 /// let (u, v) = (coefficient("u", &space), test(&space));
 /// let mass = 2 * &u * v * dx();
 ///
-/// let device = purlin_runtime::open("c")?;
-/// let mass = purlin_autotune::jit(&mass, &*device)?;
+/// let device = kingpost_runtime::open("c")?;
+/// let mass = kingpost_autotune::jit(&mass, &*device)?;
 /// let mesh = Mesh::unit_square(4)?;
 /// let ones = vec![1.0; mesh.n_vertices()];
 /// let y = mass.apply(&mesh, &Inputs::new().field("u", ones.clone()))?;
@@ -91,9 +91,9 @@ pub struct Compiled {
 /// A bilinear form, of cells and facets, is [assembled](Jit::assemble) to a sparse matrix:
 ///
 /// ```
-/// use purlin_fem::element::CellShape;
-/// use purlin_forms::form::*;
-/// use purlin_fem::mesh::Mesh;
+/// use kingpost_fem::element::CellShape;
+/// use kingpost_forms::form::*;
+/// use kingpost_fem::mesh::Mesh;
 ///
 /// // Poisson's equation by interior penalty (Arnold et al. 2002)
 /// let cell = CellShape::Triangle;
@@ -105,9 +105,9 @@ pub struct Compiled {
 ///     - inner(jump_along(&u, &n), avg(grad(&v))))
 ///     * dS();
 ///
-/// let device = purlin_runtime::open("c")?;
+/// let device = kingpost_runtime::open("c")?;
 /// let mesh = Mesh::unit_square(4)?;
-/// let matrix = purlin_autotune::jit(&(inside + between), &*device)?.assemble(&mesh, &Inputs::new())?;
+/// let matrix = kingpost_autotune::jit(&(inside + between), &*device)?.assemble(&mesh, &Inputs::new())?;
 /// assert_eq!(matrix.n_rows(), 3 * mesh.n_cells());
 /// let of_constants = matrix.multiply(&vec![1.0; matrix.n_columns]);
 /// assert!(of_constants.iter().all(|x| x.abs() < 1e-13)); // they have no slope and no jump
@@ -124,10 +124,10 @@ pub fn jit<'d>(form: &Form, device: &'d dyn Device) -> Result<Jit<'d>, JitError>
 /// The same with options: quadrature rules, or the degree of curved cells.
 ///
 /// ```
-/// use purlin_fem::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
-/// use purlin_forms::form::*;
-/// use purlin_forms::lowering::LoweringOptions;
-/// use purlin_fem::mesh::Mesh;
+/// use kingpost_fem::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
+/// use kingpost_forms::form::*;
+/// use kingpost_forms::lowering::LoweringOptions;
+/// use kingpost_fem::mesh::Mesh;
 ///
 /// // a triangle whose side from (1, 0) to (0, 1) bends outwards
 /// let corners = vec![0.0, 0.0, 1.0, 0.0, 0.0, 1.0];
@@ -142,8 +142,8 @@ pub fn jit<'d>(form: &Form, device: &'d dyn Device) -> Result<Jit<'d>, JitError>
 ///
 /// let area = test(&FunctionSpace::discontinuous(CellShape::Triangle, 0)) * dx();
 /// let options = LoweringOptions::new("area").with_geometry_degree(mesh.geometry_degree());
-/// let device = purlin_runtime::open("c")?;
-/// let area = purlin_autotune::jit_with(&area, &options, &*device)?.apply(&mesh, &Inputs::new())?;
+/// let device = kingpost_runtime::open("c")?;
+/// let area = kingpost_autotune::jit_with(&area, &options, &*device)?.apply(&mesh, &Inputs::new())?;
 /// // 1/2, and 2/3 of the chord, the square root of 2, times the height of the bend
 /// assert!((area[0] - (0.5 + 1.0 / 3.0)).abs() < 1e-14);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -1,7 +1,7 @@
 //! Device models, rooflines, the tuner and its database, for kernels and mappings of any kind.
 //!
 //! ```
-//! use purlin_autotune::{DeviceModel, Work, known_devices};
+//! use kingpost_autotune::{DeviceModel, Work, known_devices};
 //!
 //! let models = known_devices()?;
 //! let card = models.iter().find(|m| m.name == "H200 NVL").ok_or("no such model")?;
@@ -38,10 +38,10 @@ pub use device_model::{DeviceModelError, known_devices};
 #[cfg(feature = "plots")]
 pub use figures::{COLOURS, bars_svg, share_svg};
 pub use jit::{Compiled, Jit, JitError, jit, jit_with};
+pub use kingpost_runtime::{DeviceModel, Occupancy};
 pub use mapping::Mapping;
 #[cfg(feature = "plots")]
 pub use plot::{FONT, PlotError, Point, roofline_svg};
-pub use purlin_runtime::{DeviceModel, Occupancy};
 pub use record::{
     Candidate, Errors, Key, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Setup, Stage, Workload,
     best_of_each,

@@ -2,10 +2,10 @@
 
 use crate::lettering::{fitted, wrapped};
 use crate::roofline::Work;
+use kingpost_runtime::DeviceModel;
 use plotters::coord::ranged1d::{KeyPointHint, Ranged};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use purlin_runtime::DeviceModel;
 use std::ops::Range;
 
 /// The font of all pictures.
@@ -66,7 +66,7 @@ pub enum PlotError {
         what: String,
     },
     /// The drawing library failed.
-    #[error("bug of purlin: the roofline could not be drawn: {0}")]
+    #[error("bug of kingpost: the roofline could not be drawn: {0}")]
     Draw(String),
 }
 

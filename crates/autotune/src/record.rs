@@ -2,8 +2,8 @@
 
 use crate::mapping::Mapping;
 use crate::roofline::{Shares, Work};
-use purlin_runtime::DeviceModel;
-use purlin_runtime::cuda::ptxas::Resources;
+use kingpost_runtime::DeviceModel;
+use kingpost_runtime::cuda::ptxas::Resources;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! Roofline models: the rate that ceilings allow a piece of work.
 
-use purlin_runtime::DeviceModel;
+use kingpost_runtime::DeviceModel;
 use serde::{Deserialize, Serialize};
 
 /// What a kernel does in a launch.

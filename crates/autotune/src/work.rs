@@ -1,8 +1,8 @@
 //! What a kernel does, for rooflines.
 
 use crate::Work;
-use purlin_analysis::stats::{AccessKind, StatsError, statistics};
-use purlin_ir::{AddressSpace, Kernel, VarKind};
+use kingpost_analysis::stats::{AccessKind, StatsError, statistics};
+use kingpost_ir::{AddressSpace, Kernel, VarKind};
 use std::collections::BTreeMap;
 
 /// Counts the work of `kernel` at these parameters. Ask it of the untransformed kernel, so that

@@ -4,7 +4,7 @@
 //! message. What may be large is therefore counted before it is made.
 //!
 //! ```
-//! use purlin_capacity::{OutOfMemory, check_memory};
+//! use kingpost_capacity::{OutOfMemory, check_memory};
 //!
 //! assert_eq!(check_memory("a number", 8, "use fewer"), Ok(()));
 //! let OutOfMemory { needed, help, .. } = OutOfMemory::new("all numbers", 8 << 40, "use fewer");

@@ -1,11 +1,11 @@
 //! Arrays of a run as NumPy files.
 
 use super::failure::Failure;
-use purlin::Loaded;
-use purlin::files;
-use purlin::interp::{Memory, Value};
-use purlin::ir::{Affine, Atom, Direction, Kernel, VarKind, Variable};
-use purlin::judge::results;
+use kingpost::Loaded;
+use kingpost::files;
+use kingpost::interp::{Memory, Value};
+use kingpost::ir::{Affine, Atom, Direction, Kernel, VarKind, Variable};
+use kingpost::judge::results;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! `purlin auto`: a schedule of a loop program, without a user's step.
+//! `kingpost auto`: a schedule of a loop program, without a user's step.
 
 use super::failure::Failure;
 use super::inputs::{InputArgs, inputs};
@@ -8,9 +8,9 @@ use super::run_args::open_device;
 use super::source::{FileSource, Source, SourceArgs};
 use super::table::{seconds, table};
 use clap::Args;
-use purlin::Random;
-use purlin::auto::{AutoError, Found, Platform, Trial, proposals, schedule};
-use purlin::runtime::Device;
+use kingpost::Random;
+use kingpost::auto::{AutoError, Found, Platform, Trial, proposals, schedule};
+use kingpost::runtime::Device;
 
 /// Find a schedule for a loop program on a device, without a user's step
 ///
@@ -21,9 +21,9 @@ use purlin::runtime::Device;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  purlin auto lu.purlin --param n=1000 --device c > lu.schedule
-  purlin run lu.purlin --param n=1000 --device c --recipe lu.schedule
-  purlin auto lu.purlin --param n=1000 --device c --why        what was considered, and why not")]
+  kingpost auto lu.kingpost --param n=1000 --device c > lu.schedule
+  kingpost run lu.kingpost --param n=1000 --device c --recipe lu.schedule
+  kingpost auto lu.kingpost --param n=1000 --device c --why    what was considered, and why not")]
 pub struct AutoArgs {
     #[command(flatten)]
     pub source: SourceArgs,
@@ -52,7 +52,7 @@ pub fn run(args: &AutoArgs) -> Result<(), Failure> {
     let source = args.source.source()?;
     let Source::File(file) = source else {
         return Err(Failure::Usage(format!(
-            "`{}` is a form, which has mappings; `purlin tune` finds the fastest one",
+            "`{}` is a form, which has mappings; `kingpost tune` finds the fastest one",
             args.source.what
         )));
     };
@@ -81,7 +81,7 @@ fn print_untimed(args: &AutoArgs, file: &FileSource, seed: u64) -> Result<(), Fa
     };
     let params = memory.params().iter().map(|(name, value)| format!(" --param {name}={value}"));
     let params = params.collect::<String>();
-    let mut text = format!("# purlin auto {}{params} --device {name} --untimed\n", args.source.what);
+    let mut text = format!("# kingpost auto {}{params} --device {name} --untimed\n", args.source.what);
     text += &format!("# not timed: {} ranks {} schedules\n#\n", platform.model(), all.len());
     for other in others.iter().filter(|_| args.why) {
         text += &commented(&other.text(true));
@@ -109,7 +109,7 @@ pub fn print(
     let params = memory.params().iter().map(|(name, value)| format!(" --param {name}={value}"));
     let info = device.info();
     let mut text =
-        format!("# purlin auto {what}{} --device {}\n", params.collect::<String>(), info.selector());
+        format!("# kingpost auto {what}{} --device {}\n", params.collect::<String>(), info.selector());
     text += &format!("# {}, seed {seed}; median times of a launch:\n#\n", info.name);
     text += &commented(&tried(&trials, best));
     text += "#\n";

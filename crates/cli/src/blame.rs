@@ -1,13 +1,13 @@
 //! Whose fault a wrong result is: the same kernel compiled in other ways.
 
 use super::failure::Failure;
-use purlin::codegen::{Options, Program, generate};
-use purlin::files;
-use purlin::interp::Memory;
-use purlin::ir::Kernel;
-use purlin::runtime::cuda::nvrtc;
-use purlin::runtime::{Backend, Device, Optimisation};
-use purlin::{Loaded, laid_out};
+use kingpost::codegen::{Options, Program, generate};
+use kingpost::files;
+use kingpost::interp::Memory;
+use kingpost::ir::Kernel;
+use kingpost::runtime::cuda::nvrtc;
+use kingpost::runtime::{Backend, Device, Optimisation};
+use kingpost::{Loaded, laid_out};
 use std::path::{Path, PathBuf};
 
 /// Where a wrong result comes from, as far as other ways to compile the program tell.
@@ -25,7 +25,7 @@ pub enum Blame {
     /// threads jumps wrongly on such a condition.
     Either,
     /// It is wrong however it is compiled.
-    Purlin,
+    Kingpost,
 }
 
 /// A program on a device that gave a wrong result.
@@ -61,7 +61,7 @@ impl Accused<'_> {
             (_, Some(true)) if is_right(self.program, Optimisation::Light) == Some(true) => Blame::Either,
             (_, Some(true)) => Blame::Promise,
             (Some(true), Some(false)) => Blame::Compiler,
-            (Some(true), None) | (Some(false) | None, _) => Blame::Purlin,
+            (Some(true), None) | (Some(false) | None, _) => Blame::Kingpost,
         }
     }
 
@@ -85,17 +85,17 @@ impl Accused<'_> {
             }
             Blame::Promise => Failure::Refused(format!(
                 "wrong result: {what}; right where the compiler does not rely on `restrict` and signed overflow, and \
-                 wrong where it does with {light}: rather a bug of purlin, or arrays that overlap, than one of the \
+                 wrong where it does with {light}: rather a bug of kingpost, or arrays that overlap, than one of the \
                  compiler; please report it with the kernel and the recipe"
             )),
             Blame::Either => Failure::Refused(format!(
                 "wrong result: {what}; right where {} does not rely on `restrict` and signed overflow, and right \
-                 where it does with {light}: either the compiler's fault, or one of purlin or arrays that overlap; \
+                 where it does with {light}: either the compiler's fault, or one of kingpost or arrays that overlap; \
                  {}, with the kernel and the recipe, and try another compiler",
                 self.compiler().0,
                 self.wrote(save_dir)
             )),
-            Blame::Purlin => Failure::Refused(format!(
+            Blame::Kingpost => Failure::Refused(format!(
                 "wrong result: {what}; with {off} and without contraction, too: please report it with the kernel and \
                  the recipe"
             )),
@@ -118,7 +118,7 @@ impl Accused<'_> {
     }
 
     fn write_source(&self, save_dir: Option<&Path>) -> Result<PathBuf, String> {
-        let dir = save_dir.map_or_else(|| std::env::temp_dir().join("purlin-miscompiled"), Path::to_owned);
+        let dir = save_dir.map_or_else(|| std::env::temp_dir().join("kingpost-miscompiled"), Path::to_owned);
         let extension = match self.device.info().backend {
             Backend::C => "c",
             Backend::OpenCl => "cl",

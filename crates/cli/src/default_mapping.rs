@@ -6,14 +6,14 @@ use super::results::warn_of_damage;
 use super::run_args::RunArgs;
 use super::source::Source;
 use super::transform::Transformed;
-use purlin::check_room;
-use purlin::codegen::{Program, generate};
-use purlin::forms::CellKernel;
-use purlin::forms::numbering::NumberingOrder;
-use purlin::interp::Memory;
-use purlin::runtime::Device;
-use purlin::tuning::Database;
-use purlin::tuning::known::{Known, Sought, first, for_device, in_any_order, mapped};
+use kingpost::check_room;
+use kingpost::codegen::{Program, generate};
+use kingpost::forms::CellKernel;
+use kingpost::forms::numbering::NumberingOrder;
+use kingpost::interp::Memory;
+use kingpost::runtime::Device;
+use kingpost::tuning::Database;
+use kingpost::tuning::known::{Known, Sought, first, for_device, in_any_order, mapped};
 
 /// The kernel and its code: as the user asks, or else by the best mapping that is known for the
 /// device and has room for the lists of `memory`; none is for a kernel that is no form's.
@@ -47,7 +47,7 @@ pub fn choose(
     };
     let attempt = |known: &Known| -> Result<_, Failure> {
         let (kernel, recipe, program) = mapped(form, &known.mapping, info, &args.options())?;
-        let definitions = purlin::definitions(form, &recipe)?;
+        let definitions = kingpost::definitions(form, &recipe)?;
         check_room(&definitions, memory)?;
         Ok((kernel, recipe, program, definitions))
     };

@@ -1,14 +1,14 @@
-//! `purlin deps`: the dependences of a kernel.
+//! `kingpost deps`: the dependences of a kernel.
 
 use super::failure::Failure;
 use super::out;
 use super::source::{Source, SourceArgs};
 use super::transform::TransformArgs;
 use clap::Args;
-use purlin::analysis::Analysis;
-use purlin::analysis::deps::{show_dependences, to_dot};
-use purlin::forms::CellKernel;
-use purlin::ir::Kernel;
+use kingpost::analysis::Analysis;
+use kingpost::analysis::deps::{show_dependences, to_dot};
+use kingpost::forms::CellKernel;
+use kingpost::ir::Kernel;
 
 /// Print the dependences of a kernel: which instances must come before which
 ///
@@ -18,9 +18,9 @@ use purlin::ir::Kernel;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  purlin deps laplace --dim 2 --degree 1
-  purlin deps my.purlin --recipe mine.json --step 3
-  purlin deps laplace --dot | dot -Tsvg > deps.svg")]
+  kingpost deps laplace --dim 2 --degree 1
+  kingpost deps my.kingpost --recipe mine.json --step 3
+  kingpost deps laplace --dot | dot -Tsvg > deps.svg")]
 pub struct DepsArgs {
     #[command(flatten)]
     source: SourceArgs,

@@ -1,19 +1,19 @@
-//! `purlin devices`: where kernels can run here.
+//! `kingpost devices`: where kernels can run here.
 
 use super::failure::Failure;
 use super::out;
 use super::progress::Progress;
 use super::table::{figure, grouped, table};
 use clap::Args;
-use purlin::runtime::cuda::nvrtc;
-use purlin::runtime::{Cache, DeviceInfo, devices, measure_ceilings, open};
+use kingpost::runtime::cuda::nvrtc;
+use kingpost::runtime::{Cache, DeviceInfo, devices, measure_ceilings, open};
 
 /// List the devices of this machine, and what is missing for others
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  purlin devices
-  purlin devices --ceilings       memory bandwidth and arithmetic, measured (kept for a day)")]
+  kingpost devices
+  kingpost devices --ceilings       memory bandwidth and arithmetic, measured (kept for a day)")]
 pub struct DevicesArgs {
     /// Measure memory bandwidth, FP64 rate and local-memory bandwidth of each device
     #[arg(long)]

@@ -1,4 +1,4 @@
-//! `purlin diff`: what two recipes do differently.
+//! `kingpost diff`: what two recipes do differently.
 
 use super::failure::Failure;
 use super::out;
@@ -7,8 +7,8 @@ use super::source::FormOptions;
 use super::steps::follow;
 use super::transform::read_recipe;
 use clap::Args;
-use purlin::ir::Kernel;
-use purlin::transforms::{Recipe, RecipeError, Step};
+use kingpost::ir::Kernel;
+use kingpost::transforms::{Recipe, RecipeError, Step};
 use similar::{Algorithm, DiffOp, TextDiff, capture_diff_slices};
 use std::path::PathBuf;
 
@@ -18,9 +18,9 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  purlin diff mine.json yours.json                       the steps alone
-  purlin diff mine.json yours.json --kernel laplace      what they make of a form
-  purlin diff mine.json yours.json --kernel my.purlin    what they make of a loop program")]
+  kingpost diff mine.json yours.json                       the steps alone
+  kingpost diff mine.json yours.json --kernel laplace      what they make of a form
+  kingpost diff mine.json yours.json --kernel my.kingpost    what they make of a loop program")]
 pub struct DiffArgs {
     /// A recipe: a file with JSON, or with the text of a schedule
     #[arg(value_name = "A")]
@@ -28,7 +28,7 @@ pub struct DiffArgs {
     /// The recipe it is compared with
     #[arg(value_name = "B")]
     second: PathBuf,
-    /// A form by name, or a .purlin file, to apply both recipes to
+    /// A form by name, or a .kingpost file, to apply both recipes to
     #[arg(long, value_name = "WHAT")]
     kernel: Option<String>,
     #[command(flatten)]
@@ -189,8 +189,8 @@ fn unified(a: &str, b: &str, names: &[String; 2]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use purlin::ir::AxisTag;
-    use purlin::transforms::primitives::{ReverseIname, SplitIname, Tag};
+    use kingpost::ir::AxisTag;
+    use kingpost::transforms::primitives::{ReverseIname, SplitIname, Tag};
 
     fn recipe(steps: impl IntoIterator<Item = Step>) -> Recipe {
         Recipe::new(steps)

@@ -1,4 +1,4 @@
-//! `purlin explore`: what every step does, as one page to look around in.
+//! `kingpost explore`: what every step does, as one page to look around in.
 
 use super::failure::Failure;
 use super::out;
@@ -7,9 +7,9 @@ use super::table::grouped;
 use super::transform::TransformArgs;
 use super::values::ParamArg;
 use clap::Args;
-use purlin::explore::{Exploration, Subject, page};
-use purlin::files;
-use purlin::forms::CellKernel;
+use kingpost::explore::{Exploration, Subject, page};
+use kingpost::files;
+use kingpost::forms::CellKernel;
 use std::path::PathBuf;
 
 /// Write a page that shows what a kernel is after each step: dependences, iterations, sources
@@ -19,10 +19,10 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  purlin explore laplace --dim 2 --degree 1 -o laplace.html     the single-cell strategy of a form
-  purlin explore my.purlin -o my.html                           a file with its schedule
-  purlin explore my.purlin --recipe mine.json -o my.html        your own steps on your own kernel
-  purlin explore my.purlin --recipe mine.json --param n=70 -o my.html
+  kingpost explore laplace --dim 2 --degree 1 -o laplace.html     the single-cell strategy of a form
+  kingpost explore my.kingpost -o my.html                           a file with its schedule
+  kingpost explore my.kingpost --recipe mine.json -o my.html      your own steps on your own kernel
+  kingpost explore my.kingpost --recipe mine.json --param n=70 -o my.html
                                                                 the first picture with n = 70")]
 pub struct ExploreArgs {
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub fn run(args: &ExploreArgs) -> Result<(), Failure> {
     let (form, recipe, behind) = args.transform.recipe(&source, lowered)?;
     let given = args.source.given();
     let params: String = args.param.iter().map(|param| format!(" --param {param}")).collect();
-    let command = format!("purlin explore {given}{}{params}", args.transform.given_text());
+    let command = format!("kingpost explore {given}{}{params}", args.transform.given_text());
     let subject = Subject::new(given, form.kernel(), &recipe)
         .with_command(command)
         .with_refusal(behind.as_ref().map(|step| &step.source))

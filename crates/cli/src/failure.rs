@@ -3,21 +3,21 @@
 use super::json_lines::JsonLinesError;
 use super::quote::{Excerpt, shortened};
 use super::terminal::{same_length, shown};
+use kingpost::analysis::stats::StatsError;
+use kingpost::autotune::{DatabaseError, Refusal, Stage};
+use kingpost::codegen::CodegenError;
+use kingpost::files::is_lack_of_room;
+use kingpost::forms::MappingError;
+use kingpost::forms::form::FormError;
+use kingpost::forms::strategies::{RefusedStep, StrategyError};
+use kingpost::ir::text::ParseErrors;
+use kingpost::judge::HostError;
+use kingpost::runtime::RuntimeError;
+use kingpost::transforms::schedule::ScriptProblem;
+use kingpost::transforms::{RecipeError, ScriptError};
+use kingpost::tuning::CaseError;
+use kingpost::{LoadError, OutOfMemory, ProblemError, SetUpError};
 use miette::{LabeledSpan, MietteDiagnostic, Report};
-use purlin::analysis::stats::StatsError;
-use purlin::autotune::{DatabaseError, Refusal, Stage};
-use purlin::codegen::CodegenError;
-use purlin::files::is_lack_of_room;
-use purlin::forms::MappingError;
-use purlin::forms::form::FormError;
-use purlin::forms::strategies::{RefusedStep, StrategyError};
-use purlin::ir::text::ParseErrors;
-use purlin::judge::HostError;
-use purlin::runtime::RuntimeError;
-use purlin::transforms::schedule::ScriptProblem;
-use purlin::transforms::{RecipeError, ScriptError};
-use purlin::tuning::CaseError;
-use purlin::{LoadError, OutOfMemory, ProblemError, SetUpError};
 use std::path::Path;
 
 /// Why a command ends without success.
@@ -64,7 +64,7 @@ impl Failure {
         }
     }
 
-    /// The exit code; `purlin --help` lists them.
+    /// The exit code; `kingpost --help` lists them.
     pub fn code(&self) -> u8 {
         match self {
             Self::Refused(_) => 1,
@@ -121,7 +121,7 @@ impl Failure {
 
 impl From<RecipeError> for Failure {
     fn from(error: RecipeError) -> Self {
-        let help = "`purlin steps` with the same arguments prints the kernel that the step met";
+        let help = "`kingpost steps` with the same arguments prints the kernel that the step met";
         Self::Refused(format!("{error}\n  help: {help}"))
     }
 }
@@ -142,7 +142,7 @@ impl From<ScriptError> for Failure {
     fn from(error: ScriptError) -> Self {
         match error.problem {
             ScriptProblem::Refused(_) => {
-                let help = "`purlin steps` with the same arguments prints the kernel that the step met";
+                let help = "`kingpost steps` with the same arguments prints the kernel that the step met";
                 Self::Refused(format!("schedule, {error}\n  help: {help}"))
             }
             ScriptProblem::Hole { .. } | ScriptProblem::Choice { .. } | ScriptProblem::Handles { .. } => {
@@ -156,7 +156,7 @@ impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         match refusal.stage {
             Stage::Transform => {
-                let help = "`purlin steps` with the same arguments prints the kernel that the step met";
+                let help = "`kingpost steps` with the same arguments prints the kernel that the step met";
                 Self::Refused(format!("{}\n  help: {help}", refusal.reason))
             }
             Stage::Generate | Stage::Compile | Stage::Launch | Stage::Check | Stage::Hang => {

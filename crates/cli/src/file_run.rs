@@ -1,4 +1,4 @@
-//! `purlin run` on a `.purlin` file: random inputs, compared with the interpreter.
+//! `kingpost run` on a `.kingpost` file: random inputs, compared with the interpreter.
 
 use super::blame::{Accused, Blame};
 use super::default_mapping::choose;
@@ -12,14 +12,14 @@ use super::run_args::{RunArgs, check_alone, load};
 use super::source::Source;
 use super::table::{facts, figure, grouped, seconds, stored};
 use super::transform::Transformed;
-use purlin::codegen::{HostExpr, Program, Target};
-use purlin::files;
-use purlin::interp::{InterpError, Memory};
-use purlin::ir::{Kernel, VarId, VarKind};
-use purlin::judge::{Comparison, Expected, STEPS, results, with_tables};
-use purlin::runtime::{Device, TimingOptions};
-use purlin::tuning::known::Sought;
-use purlin::{Loaded, kernel_work, set_up_with};
+use kingpost::codegen::{HostExpr, Program, Target};
+use kingpost::files;
+use kingpost::interp::{InterpError, Memory};
+use kingpost::ir::{Kernel, VarId, VarKind};
+use kingpost::judge::{Comparison, Expected, STEPS, results, with_tables};
+use kingpost::runtime::{Device, TimingOptions};
+use kingpost::tuning::known::Sought;
+use kingpost::{Loaded, kernel_work, set_up_with};
 use std::path::Path;
 
 /// Runs the command on a file.
@@ -144,8 +144,9 @@ fn unscheduled(
     let alone = program.plan.grid == one && program.plan.block == [1, 1, 1];
     (alone && program.target != Target::C && transformed.recipe.steps.is_empty()).then(|| {
         let what = &args.source.what;
-        let command =
-            format!("`purlin auto {what}` finds a schedule, `purlin tune {what}` the values of its holes");
+        let command = format!(
+            "`kingpost auto {what}` finds a schedule, `kingpost tune {what}` the values of its holes"
+        );
         ("not scheduled", format!("one work-item runs all of it; {command}"))
     })
 }
@@ -191,7 +192,7 @@ fn save(dir: &Path, transformed: &Transformed, program: &Program) -> Result<(), 
     let files = [
         (format!("{name}.{}", program.target), program.source.clone()),
         ("recipe.json".into(), recipe + "\n"),
-        (format!("{name}.purlin"), transformed.kernel.to_string()),
+        (format!("{name}.kingpost"), transformed.kernel.to_string()),
     ];
     std::fs::create_dir_all(dir).map_err(|e| Failure::of_write(dir, &e))?;
     for (file, content) in files {

@@ -1,4 +1,4 @@
-//! `purlin run` on a form: lower, transform, generate, compile, run, check, time.
+//! `kingpost run` on a form: lower, transform, generate, compile, run, check, time.
 
 use super::blame::Accused;
 use super::default_mapping::choose;
@@ -9,12 +9,12 @@ use super::report::{Measured, Report, Setup};
 use super::run_args::{RunArgs, TOLERANCE, check_alone, load};
 use super::source::{FormSource, Source};
 use super::values::{file_mesh, simplex, unit_mesh};
-use purlin::forms::lowering::LoweredForm;
-use purlin::forms::mesh::{Mesh, MeshCounts};
-use purlin::ir::Kernel;
-use purlin::runtime::{Device, TimingOptions};
-use purlin::tuning::known::Sought;
-use purlin::{Loaded, Problem, RelativeError, SetUp, kernel_work, set_up_with};
+use kingpost::forms::lowering::LoweredForm;
+use kingpost::forms::mesh::{Mesh, MeshCounts};
+use kingpost::ir::Kernel;
+use kingpost::runtime::{Device, TimingOptions};
+use kingpost::tuning::known::Sought;
+use kingpost::{Loaded, Problem, RelativeError, SetUp, kernel_work, set_up_with};
 use std::time::Instant;
 
 /// Runs the command on a form.

@@ -5,12 +5,12 @@ use super::failure::Failure;
 use super::inputs::{Inputs, Wanted};
 use super::source::{FileSource, ImportedKernel, Source};
 use super::values::read_mesh;
-use purlin::forms::CellKernel;
-use purlin::forms::element::CellShape;
-use purlin::forms::strategies::{ConstantCells, SingleCell, SummedCells, is_functional, table_bytes};
-use purlin::ir::Kernel;
-use purlin::tuning::{Candidate, factorised};
-use purlin::{Mapping, Random};
+use kingpost::forms::CellKernel;
+use kingpost::forms::element::CellShape;
+use kingpost::forms::strategies::{ConstantCells, SingleCell, SummedCells, is_functional, table_bytes};
+use kingpost::ir::Kernel;
+use kingpost::tuning::{Candidate, factorised};
+use kingpost::{Mapping, Random};
 
 /// Divisions of a side of the unit mesh, by dimension: the interpreter judges the result.
 const DIVISIONS: [usize; 3] = [64, 8, 3];
@@ -95,8 +95,8 @@ pub fn single_cells(form: &dyn CellKernel) -> Vec<Candidate> {
 #[allow(clippy::unwrap_used)] // how a test fails
 mod tests {
     use super::*;
-    use purlin::forms::lowering::{LoweringOptions, MeshForm};
-    use purlin::kernels::Operator;
+    use kingpost::forms::lowering::{LoweringOptions, MeshForm};
+    use kingpost::kernels::Operator;
 
     /// Tables of Q7 have 3*512^2 entries and more, of which 27 cells read too many.
     #[test]

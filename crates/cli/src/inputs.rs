@@ -5,15 +5,15 @@ use super::mesh_inputs::{LoweredArrays, unit_mesh_of};
 use super::text_file::read;
 use super::values::{Order, ParamArg, evaluate, file_mesh, missing, order_of, unit_mesh, unknown};
 use clap::Args;
-use purlin::Random;
-use purlin::check_memory;
-use purlin::forms::mesh::Mesh;
-use purlin::forms::numbering::NumberingOrder;
-use purlin::interp::{Memory, Value};
-use purlin::ir::{
+use kingpost::Random;
+use kingpost::check_memory;
+use kingpost::forms::mesh::Mesh;
+use kingpost::forms::numbering::NumberingOrder;
+use kingpost::interp::{Memory, Value};
+use kingpost::ir::{
     Affine, Assumption, Atom, Class, Direction, Expr, Kernel, ScalarType, VarId, VarKind, Variable,
 };
-use purlin::runtime::RuntimeError;
+use kingpost::runtime::RuntimeError;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -62,7 +62,7 @@ impl InputArgs {
         if self.param.is_empty() && self.values.is_none() {
             return Ok(());
         }
-        let message = "--param and --values are for .purlin files; a form takes its sizes from the mesh";
+        let message = "--param and --values are for .kingpost files; a form takes its sizes from the mesh";
         Err(Failure::Usage(message.into()))
     }
 }
@@ -413,7 +413,7 @@ fn random_value(
             Value::of_bits(var.ty, &within)
         }
     };
-    purlin::interp::impose_symmetries(kernel, id, params, &mut value);
+    kingpost::interp::impose_symmetries(kernel, id, params, &mut value);
     Ok(value)
 }
 
@@ -431,7 +431,7 @@ fn distinct(len: usize, below: u64, random: &mut Random) -> Vec<u64> {
 /// The smallest extent of an axis that values of an integer array index: maps must stay inside.
 pub fn index_bound(kernel: &Kernel, map: VarId, params: &BTreeMap<String, i64>) -> Option<i64> {
     let mut bound = None;
-    let mut visit = |access: &purlin::ir::Access| {
+    let mut visit = |access: &kingpost::ir::Access| {
         for (index, extent) in access.index.iter().zip(&kernel.vars[access.var].shape) {
             let mut uses = false;
             index.for_each(&mut |e| uses |= matches!(e, Expr::Load(a) if a.var == map));

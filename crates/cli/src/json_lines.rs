@@ -1,6 +1,6 @@
 //! Files of lines of JSON, one a measurement.
 
-use purlin::files;
+use kingpost::files;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;

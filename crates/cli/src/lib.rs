@@ -72,29 +72,29 @@ pub use trial_args::{Found, TrialArgs};
 pub use values::{Order, order_of};
 
 use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
-use purlin::files::is_lack_of_room;
+use kingpost::files::is_lack_of_room;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 const AFTER: &str = "\
 WHAT can be printed, run and studied:
-  a form by name   mass, helmholtz, laplace, elasticity, hyperelasticity (`purlin form NAME`)
+  a form by name   mass, helmholtz, laplace, elasticity, hyperelasticity (`kingpost form NAME`)
   a sparse matrix  mass-matrix and so on: that of a form by name
   on hexahedra     bp1 to bp6, bp10, bp30, bp35, or a form with --cell hexahedron
-  a loop program   any file that ends in .purlin (`purlin print FORM` writes one to start from)
-  a form of UFL    any file that ends in .json, as `python -m purlin export` writes it
+  a loop program   any file that ends in .kingpost (`kingpost print FORM` writes one to start from)
+  a form of UFL    any file that ends in .json, as `python -m kingpost export` writes it
 
 A first tour:
-  purlin print laplace --strategy none       the kernel of the form, as text
-  purlin steps laplace                       the same after each step of the single-cell strategy
-  purlin explore laplace -o laplace.html     all of that as a page to look around in
-  purlin print laplace --target cuda         what comes out for a GPU
-  purlin run laplace --degree 4 --cells 8    compiled, run, checked against a reference, timed
-  purlin space laplace --degree 4            its tilings, counted and ranked by a cost model
-  purlin tune laplace --degree 3 --cells 16  the fastest mapping on this machine
-  purlin solve hyperelasticity --cells 8     a nonlinear problem, assembled and solved on a device
-  purlin auto matmul.purlin --param n=1000   a schedule for a loop program
-  purlin devices                             where that can happen here
+  kingpost print laplace --strategy none       the kernel of the form, as text
+  kingpost steps laplace                       the same after each step of the single-cell strategy
+  kingpost explore laplace -o laplace.html     all of that as a page to look around in
+  kingpost print laplace --target cuda         what comes out for a GPU
+  kingpost run laplace --degree 4 --cells 8    compiled, run, checked against a reference, timed
+  kingpost space laplace --degree 4            its tilings, counted and ranked by a cost model
+  kingpost tune laplace --degree 3 --cells 16  the fastest mapping on this machine
+  kingpost solve hyperelasticity --cells 8     a nonlinear problem, assembled and solved on a device
+  kingpost auto matmul.kingpost --param n=1000   a schedule for a loop program
+  kingpost devices                             where that can happen here
 
 Exit codes:
   0  done
@@ -107,7 +107,7 @@ Exit codes:
 /// A polyhedral loop-transformation engine: variational forms and loop programs to CUDA, OpenCL and
 /// C.
 #[derive(Parser)]
-#[command(name = "purlin", version, after_help = AFTER, max_term_width = 100)]
+#[command(name = "kingpost", version, after_help = AFTER, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

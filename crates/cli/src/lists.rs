@@ -1,4 +1,4 @@
-//! `purlin form`, `purlin recipe` and `purlin primitives`.
+//! `kingpost form`, `kingpost recipe` and `kingpost primitives`.
 
 use super::failure::Failure;
 use super::out;
@@ -7,21 +7,21 @@ use super::source::{FormOptions, Source, SourceArgs};
 use super::table::facts;
 use super::transform::TransformArgs;
 use clap::Args;
-use purlin::forms::CellKernel;
-use purlin::forms::import::Imported;
-use purlin::forms::tabulated::IntegralType;
-use purlin::ir::text::suggestion;
-use purlin::transforms::{PrimitiveInfo, schedule, steps};
+use kingpost::forms::CellKernel;
+use kingpost::forms::import::Imported;
+use kingpost::forms::tabulated::IntegralType;
+use kingpost::ir::text::suggestion;
+use kingpost::transforms::{PrimitiveInfo, schedule, steps};
 use serde_json::Value;
 
 /// Show a form: the integrand, its space, its quadrature
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  purlin form hyperelasticity --dim 3 --degree 2
-  purlin form laplace --cell hexahedron
-  purlin form bp5
-  purlin form poisson.json                     a form of UFL, as `python -m purlin export` writes it")]
+  kingpost form hyperelasticity --dim 3 --degree 2
+  kingpost form laplace --cell hexahedron
+  kingpost form bp5
+  kingpost form poisson.json                 a form of UFL, as `python -m kingpost export` writes it")]
 pub struct FormArgs {
     /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), the sparse matrix of
     /// one (mass-matrix), a bake-off problem on hexahedra (bp1 to bp6; screened: bp30, bp35), or
@@ -36,10 +36,10 @@ pub struct FormArgs {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  purlin recipe laplace > mine.json
-  purlin steps laplace --recipe mine.json --diff
-  purlin recipe laplace --text                 the same as the text of a schedule, a step a line
-  purlin recipe laplace --recipe mine.json --start > start.purlin
+  kingpost recipe laplace > mine.json
+  kingpost steps laplace --recipe mine.json --diff
+  kingpost recipe laplace --text                 the same as the text of a schedule, a step a line
+  kingpost recipe laplace --recipe mine.json --start > start.kingpost
                                                the kernel that its steps start from
 
 A mapping may lower the form again, such as `orbits` and `rules`; the recipe then says so, and goes
@@ -61,9 +61,9 @@ pub struct RecipeArgs {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  purlin primitives
-  purlin primitives split_iname              what it does, what it proves, its arguments
-  purlin primitives split_iname --schema     the JSON schema of its arguments")]
+  kingpost primitives
+  kingpost primitives split_iname              what it does, what it proves, its arguments
+  kingpost primitives split_iname --schema     the JSON schema of its arguments")]
 pub struct PrimitivesArgs {
     /// One of them, by the name that recipes use
     name: Option<String>,
@@ -79,7 +79,7 @@ pub fn form(args: &FormArgs) -> Result<(), Failure> {
         Source::File(file) => {
             let of = file.form.ok_or_else(|| {
                 let message =
-                    format!("`{0}` is a kernel and no form; `purlin print {0}` shows it", args.what);
+                    format!("`{0}` is a kernel and no form; `kingpost print {0}` shows it", args.what);
                 Failure::Usage(message)
             })?;
             let form = args.options.by_tables(&args.what)?.map(|named| named.form.to_string());
@@ -155,7 +155,7 @@ pub fn primitives(args: &PrimitivesArgs) -> Result<(), Failure> {
     };
     let info = steps().row(name).ok_or_else(|| {
         let near = suggestion(name, steps().rows().map(|p| p.name));
-        let hint = near.unwrap_or_else(|| "`purlin primitives` lists them".into());
+        let hint = near.unwrap_or_else(|| "`kingpost primitives` lists them".into());
         Failure::Usage(format!("there is no primitive `{name}`; {hint}"))
     })?;
     let schema = (info.schema)();

@@ -1,4 +1,4 @@
-//! The command line of Purlin; `purlin --help` explains it.
+//! The command line of Kingpost; `kingpost --help` explains it.
 
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
@@ -9,5 +9,5 @@
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
-    purlin_cli::main()
+    kingpost_cli::main()
 }

@@ -2,12 +2,12 @@
 
 use super::failure::Failure;
 use super::values::evaluate;
-use purlin::forms::element::{CellShape, LagrangeElement};
-use purlin::forms::mesh::Mesh;
-use purlin::forms::numbering::{Numbering, NumberingOrder};
-use purlin::forms::program::stage;
-use purlin::interp::{Memory, Value};
-use purlin::ir::{Access, Atom, Direction, Expr, Insn, Kernel, VarId, VarKind};
+use kingpost::forms::element::{CellShape, LagrangeElement};
+use kingpost::forms::mesh::Mesh;
+use kingpost::forms::numbering::{Numbering, NumberingOrder};
+use kingpost::forms::program::stage;
+use kingpost::interp::{Memory, Value};
+use kingpost::ir::{Access, Atom, Direction, Expr, Insn, Kernel, VarId, VarKind};
 use std::collections::BTreeMap;
 
 /// The arrays of a lowered kernel that a mesh decides.

@@ -1,4 +1,4 @@
-//! `purlin print`: the kernel as text, or its source for a target.
+//! `kingpost print`: the kernel as text, or its source for a target.
 
 use super::failure::Failure;
 use super::out;
@@ -7,17 +7,17 @@ use super::table::seconds;
 use super::transform::TransformArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
-use purlin::analysis::Analysis;
-use purlin::analysis::inside::Reach;
-use purlin::codegen::{
+use kingpost::analysis::Analysis;
+use kingpost::analysis::inside::Reach;
+use kingpost::codegen::{
     ArgKind, HostStep, LaunchPlan, Options, PlacedKernel, Program, Sequence, Target, generate, pass_named,
     passes,
 };
-use purlin::forms::element::Nodes;
-use purlin::ir::Kernel;
-use purlin::ir::text::{PrintOptions, TableStyle, print_with};
-use purlin::runtime::cuda::nvrtc;
-use purlin::runtime::{Cache, Optimisation};
+use kingpost::forms::element::Nodes;
+use kingpost::ir::Kernel;
+use kingpost::ir::text::{PrintOptions, TableStyle, print_with};
+use kingpost::runtime::cuda::nvrtc;
+use kingpost::runtime::{Cache, Optimisation};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::sync::LazyLock;
@@ -29,11 +29,11 @@ use std::time::Instant;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  purlin print laplace --dim 3 --degree 4 --target cuda      CUDA source, one cell a work-item
-  purlin print mass --dim 2 --strategy none > mass.purlin    a loop program to edit
-  purlin print mass.purlin --target c --plan                 its C source, and how it is launched
-  purlin print mass.purlin --target c --after tidy           its code after a pass
-  purlin print mass.purlin --target c --passes               what each pass does to its code")]
+  kingpost print laplace --dim 3 --degree 4 --target cuda      CUDA source, one cell a work-item
+  kingpost print mass --dim 2 --strategy none > mass.kingpost    a loop program to edit
+  kingpost print mass.kingpost --target c --plan               its C source, and how it is launched
+  kingpost print mass.kingpost --target c --after tidy           its code after a pass
+  kingpost print mass.kingpost --target c --passes               what each pass does to its code")]
 pub struct PrintArgs {
     #[command(flatten)]
     source: SourceArgs,
@@ -249,7 +249,7 @@ fn plan_text(kernel: &Kernel, program: &Program, nodes: &[Nodes]) -> String {
         if let Reach::Open(cause) = access.reach {
             let insn = &kernel.insns[access.insn].name;
             let _ =
-                writeln!(text, "// `{insn}` is left to `purlin run --check` at {}: {cause}", access.access);
+                writeln!(text, "// `{insn}` is left to `kingpost run --check` at {}: {cause}", access.access);
         }
     }
     text + &notes_text(program) + "\n"

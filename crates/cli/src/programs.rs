@@ -1,12 +1,12 @@
-//! `purlin fuse` and `purlin batch`: programs made of whole ones.
+//! `kingpost fuse` and `kingpost batch`: programs made of whole ones.
 
 use super::failure::Failure;
 use super::out;
 use super::print::kernel_text;
 use super::source::{FormOptions, SourceArgs};
 use clap::Args;
-use purlin::transforms::TransformError;
-use purlin::transforms::programs::{Batches, Fused, fuse_kernels, to_batched};
+use kingpost::transforms::TransformError;
+use kingpost::transforms::programs::{Batches, Fused, fuse_kernels, to_batched};
 use std::collections::BTreeMap;
 
 /// Print one kernel of several that run one after the other
@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  purlin fuse first.purlin second.purlin > both.purlin
-  purlin fuse program.purlin#first program.purlin#second --name both")]
+  kingpost fuse first.kingpost second.kingpost > both.kingpost
+  kingpost fuse program.kingpost#first program.kingpost#second --name both")]
 pub struct FuseArgs {
-    /// Forms by name, or .purlin files, in order
+    /// Forms by name, or .kingpost files, in order
     #[arg(value_name = "WHAT", num_args = 2.., required = true)]
     what: Vec<String>,
     /// Name of the kernel [default: that of the first]
@@ -36,8 +36,8 @@ pub struct FuseArgs {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  purlin batch dot.purlin --by m --over a,s     as many as a parameter says
-  purlin batch dot.purlin --by 16 --over a,s")]
+  kingpost batch dot.kingpost --by m --over a,s     as many as a parameter says
+  kingpost batch dot.kingpost --by 16 --over a,s")]
 pub struct BatchArgs {
     #[command(flatten)]
     source: SourceArgs,
@@ -52,7 +52,7 @@ pub struct BatchArgs {
     iname: String,
 }
 
-/// Runs `purlin fuse`.
+/// Runs `kingpost fuse`.
 pub fn fuse(args: &FuseArgs) -> Result<(), Failure> {
     let mut kernels = Vec::with_capacity(args.what.len());
     for what in &args.what {
@@ -76,7 +76,7 @@ fn say(names: &BTreeMap<String, String>, of: &str) {
     }
 }
 
-/// Runs `purlin batch`.
+/// Runs `kingpost batch`.
 pub fn batch(args: &BatchArgs) -> Result<(), Failure> {
     let batches = args.by.parse().map_or_else(|_| Batches::Param(args.by.clone()), Batches::Number);
     let over: Vec<&str> = args.over.iter().map(String::as_str).collect();

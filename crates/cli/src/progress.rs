@@ -29,7 +29,7 @@ impl Stage {
         let lasted = self.since.elapsed();
         if self.is_written && lasted > LONG && !self.what.is_empty() {
             // a reader that has gone is no reason to stop
-            _ = writeln!(std::io::stderr(), "purlin: {}: {:.1} s", self.what, lasted.as_secs_f64());
+            _ = writeln!(std::io::stderr(), "kingpost: {}: {:.1} s", self.what, lasted.as_secs_f64());
         }
         (self.what, self.since) = (what, Instant::now());
     }

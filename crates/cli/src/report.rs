@@ -2,16 +2,16 @@
 
 use super::failure::Failure;
 use super::table::{facts, figure, grouped, seconds, stored};
-use purlin::autotune::{DeviceModel, Point, Share, Shares, Work, roofline_svg};
-use purlin::codegen::Program;
-use purlin::files::write;
-use purlin::forms::element::Nodes;
-use purlin::interp::LaunchReport;
-use purlin::ir::{Kernel, text};
-use purlin::runtime::cuda::ptxas::Resources;
-use purlin::runtime::{Cache, Device, DeviceInfo, RuntimeError, Timing, measure_exceeded_ceilings};
-use purlin::transforms::Recipe;
-use purlin::{RelativeError, SetUp};
+use kingpost::autotune::{DeviceModel, Point, Share, Shares, Work, roofline_svg};
+use kingpost::codegen::Program;
+use kingpost::files::write;
+use kingpost::forms::element::Nodes;
+use kingpost::interp::LaunchReport;
+use kingpost::ir::{Kernel, text};
+use kingpost::runtime::cuda::ptxas::Resources;
+use kingpost::runtime::{Cache, Device, DeviceInfo, RuntimeError, Timing, measure_exceeded_ceilings};
+use kingpost::transforms::Recipe;
+use kingpost::{RelativeError, SetUp};
 use serde_json::json;
 use std::path::Path;
 
@@ -196,7 +196,7 @@ impl Report<'_> {
         let mut files = vec![
             (format!("{name}.{extension}"), self.program.source.clone(), "generated source"),
             ("recipe.json".into(), recipe + "\n", "recipe"),
-            (format!("{name}.purlin"), text::print(self.kernel), "kernel after the recipe"),
+            (format!("{name}.kingpost"), text::print(self.kernel), "kernel after the recipe"),
             ("report.json".into(), format!("{:#}\n", self.json()), "figures, hashes, device"),
         ];
         if let Some(m) = &self.measured {

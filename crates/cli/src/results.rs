@@ -1,4 +1,4 @@
-//! `purlin results`: what tuning found, as tables, as a page, as pictures.
+//! `kingpost results`: what tuning found, as tables, as a page, as pictures.
 
 use super::components::is_part;
 use super::failure::Failure;
@@ -7,10 +7,10 @@ use super::table::{figure, grouped, seconds, table};
 use super::terminal::shown;
 use super::trials::first_line;
 use clap::Args;
-use purlin::autotune::{Outcome, Share, Shares, bars_svg, best_of_each, share_svg};
-use purlin::files;
-use purlin::forms::strategies::SingleCell;
-use purlin::tuning::{Contents, Database, Record};
+use kingpost::autotune::{Outcome, Share, Shares, bars_svg, best_of_each, share_svg};
+use kingpost::files;
+use kingpost::forms::strategies::SingleCell;
+use kingpost::tuning::{Contents, Database, Record};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -18,13 +18,13 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  purlin results                                 the best of each case in tune-output/trials.jsonl
-  purlin results --case laplace.3D.P4 --all      every trial of a case, the fastest first
-  purlin results --refused                       what did not compile, launch or agree, and why
-  purlin results --db results/h200/tuned.jsonl   what is shipped for the H200
-  purlin results --plots .                       bars.svg and share.svg
-  purlin print laplace --degree 4 --target cuda \\
-    --mapping \"$(purlin results --case laplace.3D.P4 --mapping)\"
+  kingpost results                                 the best of each case in tune-output/trials.jsonl
+  kingpost results --case laplace.3D.P4 --all      every trial of a case, the fastest first
+  kingpost results --refused                       what did not compile, launch or agree, and why
+  kingpost results --db results/h200/tuned.jsonl   what is shipped for the H200
+  kingpost results --plots .                       bars.svg and share.svg
+  kingpost print laplace --degree 4 --target cuda \\
+    --mapping \"$(kingpost results --case laplace.3D.P4 --mapping)\"
 
 Columns: `local tables` and `of true` are fractions of two rooflines with the ceilings that were
 measured on the device. The true one is min(memory bandwidth * FLOP/byte, FP64 rate). The other one
@@ -32,7 +32,7 @@ also has every read of the reference matrices come from local memory (Kulkarni &
 equation 47). Operations are those of the kernel before any transformation. `faster` is the time of
 one cell a work-item over that of the best.")]
 pub struct ResultsArgs {
-    /// The database that `purlin tune` wrote
+    /// The database that `kingpost tune` wrote
     #[arg(long, value_name = "FILE", default_value = "tune-output/trials.jsonl")]
     db: PathBuf,
     /// Only cases whose name has these components, such as laplace, laplace.3D or 2D.P8
@@ -59,7 +59,7 @@ pub struct ResultsArgs {
 pub fn run(args: &ResultsArgs) -> Result<(), Failure> {
     if !args.db.exists() {
         let path = args.db.display();
-        let message = format!("no database `{path}`; `purlin tune` makes one, --db names another");
+        let message = format!("no database `{path}`; `kingpost tune` makes one, --db names another");
         return Err(Failure::Usage(message));
     }
     let contents = Database::at(&args.db).read()?;
@@ -287,7 +287,7 @@ pub fn write_pictures(best: &[&Record], database: &Path) -> Result<String, Failu
 fn pictures(best: &[&Record], dir: &Path, prefix: &str) -> Result<String, Failure> {
     let device = best.first().map_or("no device", |r| r.device.name.as_str());
     let title = format!("Operator actions on {device}");
-    let refused = |e: purlin::autotune::PlotError| Failure::Refused(e.to_string());
+    let refused = |e: kingpost::autotune::PlotError| Failure::Refused(e.to_string());
     let files = [
         ("bars.svg", bars_svg(&title, best).map_err(refused)?, "rates under their rooflines"),
         ("share.svg", share_svg(&title, best).map_err(refused)?, "cases over each fraction of the rooflines"),

@@ -1,4 +1,4 @@
-//! `purlin run`: compile, run, check, time.
+//! `kingpost run`: compile, run, check, time.
 
 use super::failure::Failure;
 use super::imported::kernels_of;

@@ -9,13 +9,13 @@ use super::source::SourceArgs;
 use super::table::facts;
 use super::transform::{TransformArgs, Transformed};
 use clap::Args;
-use purlin::analysis::Analysis;
-use purlin::codegen::{Options, Program};
-use purlin::interp::{LaunchReport, Memory};
-use purlin::ir::Kernel;
-use purlin::runtime::{Backend, Device, devices, open};
-use purlin::tuning::known::DATABASE;
-use purlin::{LoadError, Loaded, Random, laid_out};
+use kingpost::analysis::Analysis;
+use kingpost::codegen::{Options, Program};
+use kingpost::interp::{LaunchReport, Memory};
+use kingpost::ir::Kernel;
+use kingpost::runtime::{Backend, Device, devices, open};
+use kingpost::tuning::known::DATABASE;
+use kingpost::{LoadError, Loaded, Random, laid_out};
 use std::path::PathBuf;
 
 /// Compile, run and check a form's action or a loop program, and place it on the device's roofline
@@ -28,14 +28,14 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  purlin run hyperelasticity --dim 3 --degree 2 --cells 4      6 * 4^3 tetrahedra
-  purlin run laplace --degree 4 --mesh meshes/bracket.msh --save-dir out
-  purlin run laplace --device cuda                             on the first CUDA card
-  purlin run axpy.purlin --param n=1000 --device c
-  purlin run axpy.purlin --param n=1000 --save-arrays out      out/y.npy, for NumPy
-  purlin run poisson.json --cells 16                           a form of UFL, on a unit mesh
-  purlin run poisson.json --mesh meshes/bracket.msh            on a mesh, subdomains by its tags
-  purlin run laplace --mesh meshes/bracket.msh --check         and what is assumed, on the real maps
+  kingpost run hyperelasticity --dim 3 --degree 2 --cells 4      6 * 4^3 tetrahedra
+  kingpost run laplace --degree 4 --mesh meshes/bracket.msh --save-dir out
+  kingpost run laplace --device cuda                             on the first CUDA card
+  kingpost run axpy.kingpost --param n=1000 --device c
+  kingpost run axpy.kingpost --param n=1000 --save-arrays out      out/y.npy, for NumPy
+  kingpost run poisson.json --cells 16                           a form of UFL, on a unit mesh
+  kingpost run poisson.json --mesh meshes/bracket.msh            on a mesh, subdomains by its tags
+  kingpost run laplace --mesh meshes/bracket.msh --check         and the assumptions, on real maps
 
 Compilers may contract a*b + c to one rounding, unless --no-contraction is given. A wrong result is
 compiled again without contraction and without optimisation. The message says whether contraction
@@ -45,8 +45,8 @@ A kernel that was lowered from a form runs on a unit mesh that has the given siz
 --cells or --mesh.
 
 Without --strategy, --mapping or --recipe a form takes the best mapping that is known: of
-`purlin tune` on this device (--db), of those measured on its architecture, or the one that the cost
-model ranks first.
+`kingpost tune` on this device (--db), of those measured on its architecture, or the one that the
+cost model ranks first.
 
 The rooflines: the true one is min(memory bandwidth * FLOP/byte, FP64 rate); the one with local
 tables also charges every read of the reference matrices to local memory, where the device has any.
@@ -60,7 +60,7 @@ pub struct RunArgs {
     pub transform: TransformArgs,
     #[command(flatten)]
     pub inputs: InputArgs,
-    /// The database of `purlin tune`, whose best mapping for the device is the default
+    /// The database of `kingpost tune`, whose best mapping for the device is the default
     #[arg(long, value_name = "FILE", default_value = DATABASE)]
     pub db: PathBuf,
     /// Where to run: c, opencl, opencl:1, cuda, cuda:0 … [default: opencl if there is one, else c]
@@ -98,7 +98,7 @@ pub struct RunArgs {
 #[derive(Args)]
 pub struct TrustArg {
     /// Compile and run code of callees that the kernel, the recipe or the schedule brings along, with
-    /// your rights; read it first (`purlin print`). Callees that Purlin ships need no trust
+    /// your rights; read it first (`kingpost print`). Callees that Kingpost ships need no trust
     #[arg(long)]
     pub trust: bool,
 }

@@ -1,4 +1,4 @@
-//! `purlin solve`: a boundary value problem, assembled and solved on a device.
+//! `kingpost solve`: a boundary value problem, assembled and solved on a device.
 
 use super::failure::Failure;
 use super::out;
@@ -7,19 +7,19 @@ use super::run_args::open_device;
 use super::solve_args::SolveArgs;
 use super::table::{facts, grouped, seconds, table};
 use super::values::{read_mesh, simplex, unit_mesh};
-use purlin::files;
-use purlin::forms::element::LagrangeElement;
-use purlin::forms::mesh::{Mesh, MeshCounts};
-use purlin::forms::numbering::Numbering;
-use purlin::forms::vtu::{Vtu, VtuEncoding};
-use purlin::kernels::BoundaryValueProblem;
-use purlin::runtime::{Device, Traffic, open, with_stages};
-use purlin::solve::{BoundaryValueSetup, BoundaryValueSetupError, BoundaryValueSystem, Exchange};
-use purlin::solve::{
+use kingpost::files;
+use kingpost::forms::element::LagrangeElement;
+use kingpost::forms::mesh::{Mesh, MeshCounts};
+use kingpost::forms::numbering::Numbering;
+use kingpost::forms::vtu::{Vtu, VtuEncoding};
+use kingpost::kernels::BoundaryValueProblem;
+use kingpost::runtime::{Device, Traffic, open, with_stages};
+use kingpost::solve::{BoundaryValueSetup, BoundaryValueSetupError, BoundaryValueSystem, Exchange};
+use kingpost::solve::{
     LinearOptions, LinearReason, NewtonOptions, NewtonReason, NewtonReport, NewtonStep, SolveError,
     SystemSize,
 };
-use purlin::tuning::known;
+use kingpost::tuning::known;
 use std::path::Path;
 
 impl From<SolveError> for Failure {

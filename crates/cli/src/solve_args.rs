@@ -2,8 +2,8 @@
 
 use super::failure::Failure;
 use clap::{Args, ValueEnum};
-use purlin::multigrid::{HierarchyOptions, Precision, Relaxation, kernels::Variant};
-use purlin::solve::{
+use kingpost::multigrid::{HierarchyOptions, Precision, Relaxation, kernels::Variant};
+use kingpost::solve::{
     AssemblyStrategy, Exchange, LinearChoice, LinearMethod, PreconditionerKind, ResidualNorm,
 };
 use std::path::PathBuf;
@@ -25,18 +25,18 @@ Problems (Trotter et al. 2023):
                     DOLFINx)
 
 Examples:
-  purlin solve hyperelasticity --mesh meshes/bracket.msh --degree 1 --vtu bracket.vtu
-  purlin solve hyperelasticity --cells 16 --device opencl
-  purlin solve hyperelasticity --preconditioner block-jacobi
-  purlin solve hyperelasticity --cells 24 --load-steps 4
-  purlin solve poisson --dim 2 --cells 200 --degree 2 --method bicgstab
-  purlin solve poisson --devices cuda:0,cuda:1 --cells 128
-  purlin solve poisson --multigrid --degree 4 --cells 16
-  purlin solve poisson --multigrid --smoother chebyshev --dim 2 --degree 3
-  purlin solve poisson --multigrid --method gmres --precision mixed --degree 3
-  purlin solve poisson --multigrid --degree 3 --deform 0.2 --jump 100
-  purlin solve poisson --multigrid --degree 3 --mesh meshes/bend.msh --cells 16 --vtu bend.vtu
-  purlin solve poisson --multigrid --degree 7 --cells 32 --devices cuda:0,cuda:1")]
+  kingpost solve hyperelasticity --mesh meshes/bracket.msh --degree 1 --vtu bracket.vtu
+  kingpost solve hyperelasticity --cells 16 --device opencl
+  kingpost solve hyperelasticity --preconditioner block-jacobi
+  kingpost solve hyperelasticity --cells 24 --load-steps 4
+  kingpost solve poisson --dim 2 --cells 200 --degree 2 --method bicgstab
+  kingpost solve poisson --devices cuda:0,cuda:1 --cells 128
+  kingpost solve poisson --multigrid --degree 4 --cells 16
+  kingpost solve poisson --multigrid --smoother chebyshev --dim 2 --degree 3
+  kingpost solve poisson --multigrid --method gmres --precision mixed --degree 3
+  kingpost solve poisson --multigrid --degree 3 --deform 0.2 --jump 100
+  kingpost solve poisson --multigrid --degree 3 --mesh meshes/bend.msh --cells 16 --vtu bend.vtu
+  kingpost solve poisson --multigrid --degree 7 --cells 32 --devices cuda:0,cuda:1")]
 pub struct SolveArgs {
     /// A problem by name: poisson, hyperelasticity, twist
     #[arg(value_name = "PROBLEM")]

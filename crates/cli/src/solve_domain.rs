@@ -1,15 +1,15 @@
-//! Where `purlin solve poisson --multigrid` solves, and the file of its solution.
+//! Where `kingpost solve poisson --multigrid` solves, and the file of its solution.
 
 use super::failure::Failure;
 use super::out;
 use super::solve_args::SolveArgs;
 use super::values::read_mesh;
-use purlin::files;
-use purlin::forms::element::CellShape;
-use purlin::forms::mesh::Mesh;
-use purlin::forms::numbering::Numbering;
-use purlin::forms::vtu::{Vtu, VtuEncoding};
-use purlin::multigrid::{DeformedMesh, Dimension, Element, MappedBox};
+use kingpost::files;
+use kingpost::forms::element::CellShape;
+use kingpost::forms::mesh::Mesh;
+use kingpost::forms::numbering::Numbering;
+use kingpost::forms::vtu::{Vtu, VtuEncoding};
+use kingpost::multigrid::{DeformedMesh, Dimension, Element, MappedBox};
 
 /// A unit square or cube, or what a file maps it to.
 pub(super) struct Domain {

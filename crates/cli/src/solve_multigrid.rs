@@ -1,4 +1,4 @@
-//! `purlin solve poisson --multigrid`: Poisson's equation on squares or cubes, matrix-free.
+//! `kingpost solve poisson --multigrid`: Poisson's equation on squares or cubes, matrix-free.
 
 use super::failure::Failure;
 use super::out;
@@ -8,12 +8,12 @@ use super::solve_args::{CyclePrecision, MultigridMethod, SolveArgs};
 use super::solve_domain::{Domain, write_vtu};
 use super::solved::{Solved, TOLERANCE, history, problem};
 use super::table::{facts, grouped, seconds};
-use purlin::check_memory;
-use purlin::multigrid::{
+use kingpost::check_memory;
+use kingpost::multigrid::{
     Element, Hierarchy, HierarchyOptions, MultigridError, Precision, PreconditionedSolver, Start,
 };
-use purlin::runtime::Device;
-use purlin::solve::{GmresOptions, SolveError};
+use kingpost::runtime::Device;
+use kingpost::solve::{GmresOptions, SolveError};
 use std::time::Instant;
 
 impl From<MultigridError> for Failure {

@@ -1,4 +1,4 @@
-//! `purlin solve poisson --multigrid --devices`: each device has a slab of the mesh.
+//! `kingpost solve poisson --multigrid --devices`: each device has a slab of the mesh.
 
 use super::failure::Failure;
 use super::out;
@@ -7,10 +7,10 @@ use super::solve_args::{CyclePrecision, MultigridMethod, MultigridSmoother, Solv
 use super::solve_domain::{Domain, write_vtu};
 use super::solved::{Solved, TOLERANCE, history, problem};
 use super::table::{facts, grouped, seconds, table};
-use purlin::Exchange;
-use purlin::multigrid::{Element, Precision, SlabOptions, SlabSolver};
-use purlin::runtime::{Device, open};
-use purlin::solve::GmresOptions;
+use kingpost::Exchange;
+use kingpost::multigrid::{Element, Precision, SlabOptions, SlabSolver};
+use kingpost::runtime::{Device, open};
+use kingpost::solve::GmresOptions;
 use std::time::Instant;
 
 /// Refuses what slabs do not have.

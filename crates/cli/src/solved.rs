@@ -2,7 +2,7 @@
 
 use super::solve_args::SolveArgs;
 use super::table::table;
-use purlin::solve::{LinearReason, LinearReport};
+use kingpost::solve::{LinearReason, LinearReport};
 use std::time::Instant;
 
 /// Residual that is small enough, relative to the right-hand side.

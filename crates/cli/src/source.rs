@@ -4,21 +4,21 @@ use super::failure::Failure;
 use super::text_file::{read, section};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use purlin::forms::element::CellShape;
-use purlin::forms::form::Form;
-use purlin::forms::import::{self, Imported};
-use purlin::forms::lowering::{
+use kingpost::forms::element::CellShape;
+use kingpost::forms::form::Form;
+use kingpost::forms::import::{self, Imported};
+use kingpost::forms::lowering::{
     LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower, tabulate,
 };
-use purlin::forms::lowering::{NoSymmetry, Orbits, OtherRules};
-use purlin::forms::program::{CellLoop, CellProgram, NotAnAction};
-use purlin::forms::quadrature::QuadratureScheme;
-use purlin::forms::tabulated::{IntegralType, TabulatedError};
-use purlin::forms::{CellKernel, Relowered};
-use purlin::ir::{Kernel, text};
-use purlin::kernels::{BakeOff, Operator, TensorProduct};
-use purlin::transforms::Script;
-use purlin::transforms::steps;
+use kingpost::forms::lowering::{NoSymmetry, Orbits, OtherRules};
+use kingpost::forms::program::{CellLoop, CellProgram, NotAnAction};
+use kingpost::forms::quadrature::QuadratureScheme;
+use kingpost::forms::tabulated::{IntegralType, TabulatedError};
+use kingpost::forms::{CellKernel, Relowered};
+use kingpost::ir::{Kernel, text};
+use kingpost::kernels::{BakeOff, Operator, TensorProduct};
+use kingpost::transforms::Script;
+use kingpost::transforms::steps;
 use std::borrow::Cow;
 use std::path::Path;
 
@@ -27,8 +27,8 @@ use std::path::Path;
 pub struct SourceArgs {
     /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), the sparse matrix of
     /// one (mass-matrix), a bake-off problem on hexahedra (bp1 to bp6; screened: bp30, bp35), a
-    /// .purlin file, which may end with its schedule, or the .json file of an exported form
-    /// (`FORM.json#KERNEL`, `FILE.purlin#KERNEL` for one of its kernels)
+    /// .kingpost file, which may end with its schedule, or the .json file of an exported form
+    /// (`FORM.json#KERNEL`, `FILE.kingpost#KERNEL` for one of its kernels)
     #[arg(value_name = "WHAT")]
     pub what: String,
     #[command(flatten)]
@@ -381,7 +381,7 @@ fn operator(what: &str) -> Result<Operator, Failure> {
         let names = Operator::ALL.map(Operator::name);
         let hint = nearest(what, &names).map(|n| format!("; did you mean `{n}`?"));
         let others = ", on hexahedra `bp1` to `bp6`, `bp10`, `bp30`, `bp35`, and matrices such as \
-                      `mass-matrix`; a file has to end in `.purlin` or `.json`";
+                      `mass-matrix`; a file has to end in `.kingpost` or `.json`";
         Failure::Usage(format!("{error}{}", hint.as_deref().unwrap_or(others)))
     })
 }
@@ -505,8 +505,13 @@ impl FormSource {
 
 /// Whether a name is that of a file, and not of a form.
 pub fn is_file(what: &str) -> bool {
-    what.ends_with(".purlin") || what.contains(".purlin#") || is_json(what) || what.contains(['/', '\\'])
+    KERNEL_FILES.iter().any(|end| what.ends_with(end) || what.contains(&format!("{end}#")))
+        || is_json(what)
+        || what.contains(['/', '\\'])
 }
+
+/// How names of kernels' files end; the second is of versions before 0.3.
+const KERNEL_FILES: [&str; 2] = [".kingpost", ".purlin"];
 
 /// Whether a name is that of an exported form, or of one of its kernels.
 pub fn is_json(what: &str) -> bool {
@@ -534,14 +539,17 @@ fn read_form(what: &str, options: &TabulatedOptions) -> Result<FileSource, Failu
     Ok(FileSource::of_form(form, place))
 }
 
-/// Reads and parses a kernel, and the schedule that may stand after it; `FILE.purlin#KERNEL` is one of
+/// Reads and parses a kernel, and the schedule that may stand after it; `FILE.kingpost#KERNEL` is one of
 /// several kernels.
 fn read_file(what: &str) -> Result<FileSource, Failure> {
-    let (path, name) = match what.split_once(".purlin#") {
-        Some((stem, name)) => (format!("{stem}.purlin"), Some(name)),
-        None => (what.to_owned(), None),
-    };
-    let path = Path::new(&path);
+    let (path, name) = KERNEL_FILES
+        .iter()
+        .find_map(|end| {
+            let (file, name) = what.split_at(what.find(&format!("{end}#"))? + end.len());
+            Some((file, Some(&name[1..])))
+        })
+        .unwrap_or((what, None)); // default: the whole file
+    let path = Path::new(path);
     if path.extension().is_some_and(|end| end == "msh") {
         return Err(Failure::Usage(format!(
             "`{0}` is a mesh; name a form and give the mesh with --mesh {0}",

@@ -1,4 +1,4 @@
-//! `purlin space`: the tilings of a form, counted and ranked.
+//! `kingpost space`: the tilings of a form, counted and ranked.
 
 use super::failure::Failure;
 use super::out;
@@ -6,11 +6,11 @@ use super::progress::Progress;
 use super::source::SourceArgs;
 use super::table::{figure, grouped, seconds, table};
 use clap::Args;
-use purlin::autotune::{DeviceModel, known_devices};
-use purlin::forms::CellKernel;
-use purlin::forms::tiling::{TilingSizes, tiling_sizes};
-use purlin::runtime::{Cache, measure_ceilings, open};
-use purlin::tuning::{CostModel, Ranked, SearchBounds, SearchSpace, Survey};
+use kingpost::autotune::{DeviceModel, known_devices};
+use kingpost::forms::CellKernel;
+use kingpost::forms::tiling::{TilingSizes, tiling_sizes};
+use kingpost::runtime::{Cache, measure_ceilings, open};
+use kingpost::tuning::{CostModel, Ranked, SearchBounds, SearchSpace, Survey};
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
@@ -23,10 +23,10 @@ use std::time::Instant;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  purlin space laplace --dim 3 --degree 4                    on the model of an H200
-  purlin space hyperelasticity --dim 3 --degree 6 --device titan_v --best 3
-  purlin space mass --dim 2 --degree 5 --device opencl       on a device of this machine, measured
-  purlin space laplace --alias 0.5 --work-items 512 --json   a larger space, for scripts")]
+  kingpost space laplace --dim 3 --degree 4                    on the model of an H200
+  kingpost space hyperelasticity --dim 3 --degree 6 --device titan_v --best 3
+  kingpost space mass --dim 2 --degree 5 --device opencl       on a device of this machine, measured
+  kingpost space laplace --alias 0.5 --work-items 512 --json   a larger space, for scripts")]
 pub struct SpaceArgs {
     #[command(flatten)]
     source: SourceArgs,

@@ -1,4 +1,4 @@
-//! `purlin stats`: what a kernel does, counted without running it.
+//! `kingpost stats`: what a kernel does, counted without running it.
 
 use super::failure::Failure;
 use super::out;
@@ -7,14 +7,14 @@ use super::table::{figure, grouped, table};
 use super::transform::TransformArgs;
 use super::values::{ParamArg, missing, simplex, unit_mesh};
 use clap::Args;
-use purlin::Problem;
-use purlin::analysis::stats::{
+use kingpost::Problem;
+use kingpost::analysis::stats::{
     AccessKind, BankTraffic, Formulas, Statistics, Traffic, VarFormulas, bank_traffic, formulas, statistics,
 };
-use purlin::codegen::target::Execution;
-use purlin::codegen::{Note, Options, PlacedKernel, Synchronisation, Target, synchronisation};
-use purlin::forms::mesh::MeshCounts;
-use purlin::ir::{AddressSpace, AxisTag, Kernel, NamedOperator, VarKind};
+use kingpost::codegen::target::Execution;
+use kingpost::codegen::{Note, Options, PlacedKernel, Synchronisation, Target, synchronisation};
+use kingpost::forms::mesh::MeshCounts;
+use kingpost::ir::{AddressSpace, AxisTag, Kernel, NamedOperator, VarKind};
 use std::collections::BTreeMap;
 
 /// Count operations, accesses and footprints of a kernel, exactly, without running it
@@ -25,9 +25,9 @@ use std::collections::BTreeMap;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  purlin stats laplace --degree 4 --cells 8
-  purlin stats matvec.purlin --param n=1000 --param m=100
-  purlin stats matvec.purlin --formula")]
+  kingpost stats laplace --degree 4 --cells 8
+  kingpost stats matvec.kingpost --param n=1000 --param m=100
+  kingpost stats matvec.kingpost --formula")]
 pub struct StatsArgs {
     #[command(flatten)]
     source: SourceArgs,
@@ -88,7 +88,7 @@ fn laws(kernel: &Kernel) -> String {
 }
 
 /// What a reader of the code on a card would not expect of a kernel that is placed there. Where a
-/// target refuses the kernel there is no code to speak of; `purlin print` says why.
+/// target refuses the kernel there is no code to speak of; `kingpost print` says why.
 fn notes(kernel: &Kernel) -> String {
     let is_placed = |tag: AxisTag| match tag {
         AxisTag::Vector | AxisTag::Group(_) | AxisTag::Local(_) => true,

@@ -1,4 +1,4 @@
-//! `purlin steps`: the kernel after each step of a recipe.
+//! `kingpost steps`: the kernel after each step of a recipe.
 
 use super::failure::Failure;
 use super::out;
@@ -8,9 +8,9 @@ use super::stats::bank_line;
 use super::step_times::{StepTimes, TimeArgs};
 use super::transform::TransformArgs;
 use clap::Args;
-use purlin::forms::CellKernel;
-use purlin::ir::Kernel;
-use purlin::transforms::{Recipe, RecipeError, Step};
+use kingpost::forms::CellKernel;
+use kingpost::ir::Kernel;
+use kingpost::transforms::{Recipe, RecipeError, Step};
 use similar::{ChangeTag, TextDiff};
 use std::collections::BTreeMap;
 
@@ -20,10 +20,10 @@ use std::collections::BTreeMap;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  purlin steps laplace --degree 1               what the single-cell strategy does
-  purlin steps laplace --degree 1 --diff        only the lines that change
-  purlin steps my.purlin --recipe mine.json     your own steps on your own kernel
-  purlin steps my.purlin --recipe mine.json --time --device c --param n=1000
+  kingpost steps laplace --degree 1               what the single-cell strategy does
+  kingpost steps laplace --degree 1 --diff        only the lines that change
+  kingpost steps my.kingpost --recipe mine.json     your own steps on your own kernel
+  kingpost steps my.kingpost --recipe mine.json --time --device c --param n=1000
                                                 and what each gains: every kernel is compared
                                                 and timed
 

@@ -2,7 +2,7 @@
 
 use super::terminal::shown;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
-use purlin::SetUp;
+use kingpost::SetUp;
 
 /// Columns of a table; longer lines wrap inside their cells.
 const WIDTH: u16 = 118;

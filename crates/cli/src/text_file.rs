@@ -1,8 +1,8 @@
 //! Files of text, and the kernels in them.
 
 use super::failure::Failure;
-use purlin::files;
-use purlin::ir::text;
+use kingpost::files;
+use kingpost::ir::text;
 use std::borrow::Cow;
 use std::path::Path;
 

@@ -5,18 +5,18 @@ use super::source::{Lowered, Source};
 use super::text_file::read;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use purlin::Mapping;
-use purlin::forms::CellKernel;
-use purlin::forms::Relowered;
-use purlin::forms::strategies::{
+use kingpost::Mapping;
+use kingpost::forms::CellKernel;
+use kingpost::forms::Relowered;
+use kingpost::forms::strategies::{
     FactorisedCells, RefusedStep, Sequential, SharingElimination, StrategyError,
 };
-use purlin::forms::{Combinator, MappingError, relowered};
-use purlin::ir::Kernel;
-use purlin::transforms::lists::Definition;
-use purlin::transforms::schedule::{Choice, ScriptProblem};
-use purlin::transforms::steps;
-use purlin::transforms::{Lowering, Recipe, Script, ScriptError};
+use kingpost::forms::{Combinator, MappingError, relowered};
+use kingpost::ir::Kernel;
+use kingpost::transforms::lists::Definition;
+use kingpost::transforms::schedule::{Choice, ScriptProblem};
+use kingpost::transforms::steps;
+use kingpost::transforms::{Lowering, Recipe, Script, ScriptError};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,14 +25,14 @@ use std::path::{Path, PathBuf};
 #[derive(Args, Clone)]
 pub struct TransformArgs {
     /// Strategy that maps the kernel onto a device [default: none for files and to analyse, the
-    /// best known for `purlin run`, else single-cell]
+    /// best known for `kingpost run`, else single-cell]
     #[arg(long, value_parser = strategies(), conflicts_with = "recipe")]
     pub strategy: Option<Mapping>,
-    /// Mapping to apply instead of a strategy, as the records of `purlin tune` have it in JSON:
+    /// Mapping to apply instead of a strategy, as the records of `kingpost tune` have it in JSON:
     /// '{"strategy":"staged_cells","cells":64,"constant_tables":true}'
     #[arg(long, value_name = "JSON", value_parser = mapping, conflicts_with_all = ["recipe", "strategy"])]
     pub mapping: Option<Mapping>,
-    /// Recipe to apply instead of a strategy: a file such as `purlin recipe laplace` prints, in
+    /// Recipe to apply instead of a strategy: a file such as `kingpost recipe laplace` prints, in
     /// JSON or as the text of a schedule
     #[arg(long, value_name = "FILE")]
     pub recipe: Option<PathBuf>,
@@ -130,11 +130,11 @@ impl TransformArgs {
         }
         self.refuse_holes()?;
         if let Some(mapping) = &self.mapping {
-            let (kernel, recipe, definitions) = purlin::transform_with_setup(form, mapping)?;
+            let (kernel, recipe, definitions) = kingpost::transform_with_setup(form, mapping)?;
             return Ok(Transformed { kernel, recipe, name: format!("mapping {mapping}"), definitions });
         }
         let strategy = self.strategy_for(source);
-        let (kernel, recipe, definitions) = purlin::transform_with_setup(form, &strategy)?;
+        let (kernel, recipe, definitions) = kingpost::transform_with_setup(form, &strategy)?;
         let name = format!("strategy {}", strategy_name(&strategy));
         Ok(Transformed { kernel, recipe, name, definitions })
     }
@@ -273,7 +273,7 @@ pub fn mapping(text: &str) -> Result<Mapping, String> {
     let example = r#"{"strategy":"single_cell","cells":32}"#;
     serde_json::from_str(text).map_err(|e| {
         format!(
-            "{e}; needed a mapping such as {example}; `purlin results --mapping` prints those that were best"
+            "{e}; needed a mapping such as {example}; `kingpost results --mapping` prints those that were best"
         )
     })
 }

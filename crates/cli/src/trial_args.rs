@@ -9,17 +9,17 @@ use super::table::table;
 use super::transform::mapping;
 use super::trials::{Trials, first_line};
 use clap::Args;
-use purlin::autotune::tuner::{Ending, Subject, Task, TunerOptions, tune};
-use purlin::autotune::{DeviceModel, Refusal, Stage, known_devices};
-use purlin::codegen::Target;
-use purlin::forms::CellKernel;
-use purlin::runtime::cuda::nvrtc;
-use purlin::runtime::{
+use kingpost::autotune::tuner::{Ending, Subject, Task, TunerOptions, tune};
+use kingpost::autotune::{DeviceModel, Refusal, Stage, known_devices};
+use kingpost::codegen::Target;
+use kingpost::forms::CellKernel;
+use kingpost::runtime::cuda::nvrtc;
+use kingpost::runtime::{
     Backend, Cache, Device, DeviceInfo, Occupation, Optimisation, Turns, measure_ceilings,
 };
-use purlin::tuning::known::{Sought, default_first, with_vectors};
-use purlin::tuning::{Candidate, CaseSubject, Database, FormCase, Record, known, source};
-use purlin::{Mapping, Random};
+use kingpost::tuning::known::{Sought, default_first, with_vectors};
+use kingpost::tuning::{Candidate, CaseSubject, Database, FormCase, Record, known, source};
+use kingpost::{Mapping, Random};
 use rayon::prelude::*;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -87,7 +87,7 @@ impl Found {
 }
 
 /// Unix seconds at which trials end, for a process that goes on where another one hung.
-const DEADLINE: &str = "PURLIN_TUNE_DEADLINE";
+const DEADLINE: &str = "KINGPOST_TUNE_DEADLINE";
 
 fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is no time; write 90s, 9m or 1h");
@@ -278,7 +278,7 @@ pub(super) fn model_of_arch(arch: &str) -> Result<DeviceModel, Failure> {
     let mut models = known_devices().map_err(|e| Failure::Refused(e.to_string()))?.into_iter();
     models
         .find(|m| m.name == name)
-        .ok_or_else(|| Failure::Refused(format!("bug of purlin: no model `{name}`")))
+        .ok_or_else(|| Failure::Refused(format!("bug of kingpost: no model `{name}`")))
 }
 
 /// Fills the cache of compiled kernels with that of each case and mapping.

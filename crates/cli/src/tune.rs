@@ -1,4 +1,4 @@
-//! `purlin tune`: the fastest mapping of a form's action, or the best values for the holes of a
+//! `kingpost tune`: the fastest mapping of a form's action, or the best values for the holes of a
 //! schedule.
 
 use super::failure::Failure;
@@ -9,9 +9,9 @@ use super::source::{FormSource, Scheme, Source};
 use super::trial_args::Found;
 use super::tune_args::TuneArgs;
 use super::tune_file;
-use purlin::autotune::best_of_each;
-use purlin::autotune::tuner::Ending;
-use purlin::tuning::{FormCase, candidates_in_order};
+use kingpost::autotune::best_of_each;
+use kingpost::autotune::tuner::Ending;
+use kingpost::tuning::{FormCase, candidates_in_order};
 
 /// Runs the command.
 pub fn run(args: &TuneArgs) -> Result<(), Failure> {
@@ -63,6 +63,6 @@ fn finish(args: &TuneArgs, form: &FormSource, found: &Found) -> Result<(), Failu
     };
     let mapping = mapping_json(first)?;
     out(&format!(
-        "its source: purlin print {operator} --dim {dim} --degree {degree}{scheme} --target {target} --mapping '{mapping}'\n"
+        "its source: kingpost print {operator} --dim {dim} --degree {degree}{scheme} --target {target} --mapping '{mapping}'\n"
     ))
 }

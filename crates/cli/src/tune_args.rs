@@ -7,15 +7,15 @@ use super::source::FormOptions;
 use super::trial_args::TrialArgs;
 use super::values::file_mesh;
 use clap::Args;
-use purlin::forms::mesh::Mesh;
-use purlin::tuning::CaseMesh;
+use kingpost::forms::mesh::Mesh;
+use kingpost::tuning::CaseMesh;
 use std::path::Path;
 
 /// Find the fastest mapping of a form's action, or the best values for the holes of a schedule, on
 /// a device
 ///
-/// Of a form the best ranked mappings are tried, on the mesh that `purlin run` takes with the same
-/// arguments. Of a .purlin file with a schedule all values that satisfy its constraints are tried,
+/// Of a form the best ranked mappings are tried, on the mesh that `kingpost run` takes with the same
+/// arguments. Of a .kingpost file with a schedule all values that satisfy its constraints are tried,
 /// of one with the kernel of a form its mappings; its results are compared with the interpreter, or
 /// with its own C code where it is too large for that. Every trial is kept.
 ///
@@ -27,19 +27,19 @@ use std::path::Path;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  purlin tune laplace --dim 3 --degree 3 --device opencl --cells 16
-  purlin tune laplace --degree 2 --mesh meshes/bracket.msh   on the mesh of a file
-  purlin tune mine.purlin --cells 8                          a kernel that was lowered from a form
-  purlin tune examples/tuned_matmul.purlin --param n=256     values of the holes of its schedule
-  purlin tune laplace --compile-only --arch sm_90            no GPU needed: fills the cache
-  purlin results --db h200.jsonl                             tables of what was found
+  kingpost tune laplace --dim 3 --degree 3 --device opencl --cells 16
+  kingpost tune laplace --degree 2 --mesh meshes/bracket.msh   on the mesh of a file
+  kingpost tune mine.kingpost --cells 8                        a kernel that was lowered from a form
+  kingpost tune examples/tuned_matmul.kingpost --param n=256     values of the holes of its schedule
+  kingpost tune laplace --compile-only --arch sm_90            no GPU needed: fills the cache
+  kingpost results --db h200.jsonl                             tables of what was found
 
 Every trial is in the database before the next one begins. A run that was stopped (Ctrl-C,
 --time-limit, kill, power) goes on where it was when the same command is given again. Several
 processes may share a database: each trial is done by one of them, and on one device they time in
 turn.")]
 pub struct TuneArgs {
-    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), or a .purlin file: a
+    /// A form by name (mass, helmholtz, laplace, elasticity, hyperelasticity), or a .kingpost file: a
     /// kernel that was lowered from a form, or one that ends with a schedule with holes
     #[arg(value_name = "WHAT")]
     pub(super) what: String,

@@ -1,4 +1,4 @@
-//! `purlin tune` on a `.purlin` file: values for the holes of its schedule, or mappings of a kernel
+//! `kingpost tune` on a `.kingpost` file: values for the holes of its schedule, or mappings of a kernel
 //! of a form.
 
 use super::failure::Failure;
@@ -15,17 +15,17 @@ use super::trial_args::{Prepared, compile_only, model, model_of_arch, restart, s
 use super::trials::Trials;
 use super::tune_args::{TuneArgs, given_mesh};
 use super::values::read_mesh;
-use purlin::Random;
-use purlin::autotune::DeviceModel;
-use purlin::autotune::tuner::{Ending, Subject, Task, tune};
-use purlin::codegen::Options;
-use purlin::forms::CellKernel;
-use purlin::forms::strategies::HoleValues;
-use purlin::interp::Memory;
-use purlin::transforms::Script;
-use purlin::transforms::schedule::Choice;
-use purlin::tuning::known::{Sought, default_first, with_vectors};
-use purlin::tuning::{
+use kingpost::Random;
+use kingpost::autotune::DeviceModel;
+use kingpost::autotune::tuner::{Ending, Subject, Task, tune};
+use kingpost::codegen::Options;
+use kingpost::forms::CellKernel;
+use kingpost::forms::strategies::HoleValues;
+use kingpost::interp::Memory;
+use kingpost::transforms::Script;
+use kingpost::transforms::schedule::Choice;
+use kingpost::tuning::known::{Sought, default_first, with_vectors};
+use kingpost::tuning::{
     Candidate, Database, KernelSubject, Record, Scheduled, candidates, numbering, with_dynamic_local,
 };
 use std::collections::BTreeMap;
@@ -199,9 +199,12 @@ fn finish(
         ("time (median)", seconds(median)),
         ("GFLOP/s", rate(work.flops)),
         ("GB/s of distinct data", rate(work.dram_bytes)),
-        ("run it", format!("purlin run {what}{form}{sizes}{device}{mapping}")),
-        ("its source", format!("purlin print {what}{form} --target {target}{mapping}")),
-    ]))
+    ]))?;
+    // outside of the box, which would break the lines: they are to be copied
+    out(&format!(
+        "run it:      kingpost run {what}{form}{sizes}{device}{mapping}\n\
+         its source:  kingpost print {what}{form} --target {target}{mapping}\n"
+    ))
 }
 
 /// The options that give a mapping, or the values of holes, to other commands.

@@ -2,11 +2,11 @@
 
 use super::failure::Failure;
 use clap::ValueEnum;
-use purlin::forms::element::CellShape;
-use purlin::forms::mesh::Mesh;
-use purlin::forms::numbering::NumberingOrder;
-use purlin::ir::text::suggestion;
-use purlin::ir::{Affine, Atom, Kernel, VarId, VarKind};
+use kingpost::forms::element::CellShape;
+use kingpost::forms::mesh::Mesh;
+use kingpost::forms::numbering::NumberingOrder;
+use kingpost::ir::text::suggestion;
+use kingpost::ir::{Affine, Atom, Kernel, VarId, VarKind};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -4,7 +4,7 @@
 //!
 //! | block | what is checked |
 //! |---|---|
-//! | `purlin` | the kernel parses; with `print`, the text is its canonical print; with `broken`, it must not parse |
+//! | `kingpost` | the kernel parses; with `print`, the text is its canonical print; with `broken`, it must not parse |
 //! | `json` | it is JSON; with `recipe`, `selection` or `mapping`, it deserialises to that type |
 //! | `console` | each `$ command` runs in a shell and prints what follows it; `exit=N` is the last one's status |
 //! | `rust`, `python`, `facts` | with `from=PATH`, the lines stand in that file; a line `// ...` separates the pieces |
@@ -20,11 +20,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
-use purlin::Mapping;
-use purlin::ir::verify::KEYWORDS;
-use purlin::ir::{AddressSpace, AxisTag, MathFn, ScalarType, text};
-use purlin::transforms::Selection;
-use purlin::transforms::steps;
+use kingpost::Mapping;
+use kingpost::ir::verify::KEYWORDS;
+use kingpost::ir::{AddressSpace, AxisTag, MathFn, ScalarType, text};
+use kingpost::transforms::Selection;
+use kingpost::transforms::steps;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -118,8 +118,8 @@ impl Difference {
 fn check(block: &Block, dir: &Path) -> Result<(), Difference> {
     let parsed = |result: Result<(), String>| result.map_err(Difference::new);
     match block.info[0].as_str() {
-        "purlin" if block.is("broken") => broken(block),
-        "purlin" => kernel(block),
+        "kingpost" if block.is("broken") => broken(block),
+        "kingpost" => kernel(block),
         "json" => parsed(json(block)),
         "console" => console(block, dir),
         "rust" | "python" | "facts" => parsed(excerpt(block)),
@@ -281,7 +281,7 @@ fn console(block: &Block, dir: &Path) -> Result<(), Difference> {
 
 /// What a command prints, standard error included, and its status.
 fn shell(command: &str, dir: &Path) -> (Vec<String>, String) {
-    let program = Path::new(env!("CARGO_BIN_EXE_purlin")).parent().unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_kingpost")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
     let output = Command::new("sh")
         .args(["-c", &format!("{{ {command}\n}} 2>&1")])
@@ -289,7 +289,7 @@ fn shell(command: &str, dir: &Path) -> (Vec<String>, String) {
         .env("PATH", path)
         .env("COLUMNS", "100")
         .env("NO_COLOR", "1")
-        .env_remove("PURLIN_CC_OPTIONS") // tests of their own may compile kernels quickly
+        .env_remove("KINGPOST_CC_OPTIONS") // tests of their own may compile kernels quickly
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -324,7 +324,7 @@ fn directory(chapters: &[(String, String)]) -> tempfile::TempDir {
     std::fs::create_dir(dir.path().join("examples")).unwrap();
     for entry in std::fs::read_dir(root().join("examples")).unwrap() {
         let path = entry.unwrap().path();
-        if path.extension().is_some_and(|e| e == "purlin" || e == "json") {
+        if path.extension().is_some_and(|e| e == "kingpost" || e == "json") {
             std::fs::copy(&path, dir.path().join("examples").join(path.file_name().unwrap())).unwrap();
         }
     }
@@ -472,13 +472,13 @@ fn a_status_that_differs_is_reported() {
 #[test]
 fn blocks_that_are_wrong_are_reported() {
     let kernel = "kernel k\narg y: f64 out\ns: y = 1.0\n";
-    let (report, blessed) = checked("purlin,print", kernel);
+    let (report, blessed) = checked("kingpost,print", kernel);
     assert!(report.contains("the kernel is printed as\nkernel k\n\narg y"), "{report}");
-    assert_eq!(blessed, "```purlin,print\nkernel k\n\narg y: f64 out\n\ns: y = 1.0\n```\n");
-    assert_eq!(checked("purlin", kernel).0, "");
+    assert_eq!(blessed, "```kingpost,print\nkernel k\n\narg y: f64 out\n\ns: y = 1.0\n```\n");
+    assert_eq!(checked("kingpost", kernel).0, "");
     for (info, body, message) in [
-        ("purlin", "kernel k\ns: y = 1.0\n", "`y` is not known"),
-        ("purlin,broken", kernel, "the kernel parses, but the block says `broken`"),
+        ("kingpost", "kernel k\ns: y = 1.0\n", "`y` is not known"),
+        ("kingpost,broken", kernel, "the kernel parses, but the block says `broken`"),
         ("json", "{\n", "EOF"),
         ("json,recipe", "{\"steps\": [{\"no_such\": {}}]}\n", "there is no step `no_such`"),
         ("json,selection", "{\"insns\": \"s\"}\n", "unknown variant `insns`"),

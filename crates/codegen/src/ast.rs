@@ -1,8 +1,8 @@
 //! The code of a program, neutral of the target: what the printers write and statistics count.
 
 use crate::complex::ComplexOp;
-use purlin_analysis::placement::Scope;
-use purlin_ir::{InsnId, MathFn, ScalarType, UpdateOp};
+use kingpost_analysis::placement::Scope;
+use kingpost_ir::{InsnId, MathFn, ScalarType, UpdateOp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

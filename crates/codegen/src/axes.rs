@@ -8,7 +8,7 @@ use crate::env::Env;
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::plan::HostExpr;
-use purlin_ir::{
+use kingpost_ir::{
     AddressSpace, Affine, Atom, AxisTag, Constraint, Id, InameId, InsnId, Kernel, Node, SubGroup,
 };
 
@@ -211,7 +211,7 @@ impl Collector<'_, '_> {
     /// to all of them and to the placement: the lower bound of a range, else zero.
     fn start(&self, iname: InameId, range: Interval) -> Result<Affine, CodegenError> {
         let info = &self.env.kernel.inames[iname];
-        let start = purlin_analysis::placement::index_origin(self.env.kernel, iname);
+        let start = kingpost_analysis::placement::index_origin(self.env.kernel, iname);
         let found = if !is_parametric(self.env, &start) {
             format!("is `{}`", show(self.env.kernel, &start))
         } else if range.lo < 0 && start.as_constant() == Some(0) {

@@ -14,8 +14,8 @@
 
 use crate::ast::{Fence, Name};
 use crate::completions::Completions;
-use purlin_analysis::placement::{Barrier as Sync, Scope, first_bounded_by};
-use purlin_ir::{AddressSpace, Id, InameId, InsnId, Kernel, Node};
+use kingpost_analysis::placement::{Barrier as Sync, Scope, first_bounded_by};
+use kingpost_ir::{AddressSpace, Id, InameId, InsnId, Kernel, Node};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 

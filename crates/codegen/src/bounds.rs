@@ -1,6 +1,6 @@
 //! Bounds of one iname from its domain: what limits it, what guards its loop, what guards its body.
 
-use purlin_ir::{Affine, Atom, Constraint, Domain, InameId, VarId};
+use kingpost_ir::{Affine, Atom, Constraint, Domain, InameId, VarId};
 
 /// One disjunct of a domain, seen from its iname.
 #[derive(Clone, Debug, Default)]
@@ -116,7 +116,7 @@ pub(crate) fn mentions_any(e: &Affine, vars: &[VarId]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use purlin_ir::Id;
+    use kingpost_ir::Id;
 
     #[test]
     fn strides_are_recognised() {

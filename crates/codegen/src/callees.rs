@@ -2,9 +2,9 @@
 
 use crate::error::CodegenError;
 use crate::target::TargetDescription;
-use purlin_ir::calls::{Call, CallPlace};
-use purlin_ir::intrinsics::ships;
-use purlin_ir::{CalleeId, Kernel};
+use kingpost_ir::calls::{Call, CallPlace};
+use kingpost_ir::intrinsics::ships;
+use kingpost_ir::{CalleeId, Kernel};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The calls that have code for a target, by where they stand.
@@ -14,13 +14,13 @@ pub(crate) fn with_code(
 ) -> Result<BTreeMap<CallPlace, Call>, CodegenError> {
     let calls = kernel.calls().map_err(|error| CodegenError::Internal {
         what: format!("a kernel that is not well formed: {error}"),
-        kernel: purlin_ir::text::print(kernel),
+        kernel: kingpost_ir::text::print(kernel),
     })?;
     let with_code = calls.into_iter().filter(|c| kernel.callees[c.callee].code_for(target.name).is_some());
     Ok(with_code.map(|c| (c.place, c)).collect())
 }
 
-/// Names of the callees that Purlin does not ship and of the declared functions, of which the source for a
+/// Names of the callees that Kingpost does not ship and of the declared functions, of which the source for a
 /// target may hold code.
 pub(crate) fn foreign(kernel: &Kernel, target: &TargetDescription) -> Result<Vec<String>, CodegenError> {
     let called: BTreeSet<CalleeId> = with_code(kernel, target)?.values().map(|call| call.callee).collect();

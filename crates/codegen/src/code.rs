@@ -4,7 +4,7 @@ use crate::function::Function;
 use crate::notes::Note;
 use crate::plan::Precondition;
 use crate::target::Banks;
-use purlin_ir::SubGroup;
+use kingpost_ir::SubGroup;
 
 /// The code of a kernel for a target, before it is printed: what statistics count.
 #[derive(Clone, Debug)]

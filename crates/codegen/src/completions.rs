@@ -4,9 +4,9 @@ use crate::ast::Name;
 use crate::callees;
 use crate::error::CodegenError;
 use crate::target::{Completion, TargetDescription};
-use purlin_analysis::placement::Barrier;
-use purlin_ir::calls::{Piece, TargetCode, touched_later};
-use purlin_ir::{InsnId, Kernel, VarId};
+use kingpost_analysis::placement::Barrier;
+use kingpost_ir::calls::{Piece, TargetCode, touched_later};
+use kingpost_ir::{InsnId, Kernel, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// For each instruction of such calls and each array that it touches later, the completion.

@@ -1,6 +1,6 @@
 //! Operations on complex numbers in code.
 
-use purlin_ir::{MathFn, ScalarType};
+use kingpost_ir::{MathFn, ScalarType};
 
 /// An operation on complex numbers `z`, `w` and reals `x`, `y`, in the order of its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -122,6 +122,6 @@ impl ComplexOp {
 
     /// The name of its function.
     pub(crate) fn name(self, ty: ScalarType) -> String {
-        format!("purlin_{}_{}", ty.name(), self.word())
+        format!("kingpost_{}_{}", ty.name(), self.word())
     }
 }

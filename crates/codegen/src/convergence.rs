@@ -73,7 +73,7 @@ fn is_uniform(e: &Expr, uniform: &BTreeSet<Name>) -> bool {
 mod tests {
     use super::*;
     use crate::ast::{Declare, For, Intrinsic, LoopKind, Op};
-    use purlin_ir::ScalarType;
+    use kingpost_ir::ScalarType;
 
     fn var(name: &str) -> Expr {
         Expr::var(&name.into())

@@ -6,7 +6,7 @@
 //! parallel: what is used inside only is declared inside.
 
 use crate::ast::{Block, Declare, Expr, LoopKind, Name, Stmt};
-use purlin_ir::ScalarType;
+use kingpost_ir::ScalarType;
 use std::collections::BTreeMap;
 
 /// A private variable.

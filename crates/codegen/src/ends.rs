@@ -2,7 +2,7 @@
 //! do nothing, and leave the flag as it is.
 
 use crate::ast::{Block, Expr, Extent, LoopKind, Name, Op, Place, Stmt};
-use purlin_ir::ScalarType;
+use kingpost_ir::ScalarType;
 use std::collections::BTreeSet;
 
 /// Ends loops whose bodies a private truth value of a work-item guards.
@@ -68,7 +68,7 @@ fn joins_others(stmt: &Stmt) -> bool {
 mod tests {
     use super::*;
     use crate::ast::{Declare, Fence, For};
-    use purlin_analysis::placement::Scope;
+    use kingpost_analysis::placement::Scope;
 
     fn ended(inside: Block) -> Option<Name> {
         let (name, flag): (Name, Name) = ("k".into(), "on".into());

@@ -9,7 +9,7 @@ use crate::factors::{Factor, factors};
 use crate::interval::Interval;
 use crate::launch_bounds::Reach;
 use crate::names::Names;
-use purlin_ir::{Affine, Atom, AxisTag, Constraint, Id, InameId, Kernel, VarId, VarKind};
+use kingpost_ir::{Affine, Atom, AxisTag, Constraint, Id, InameId, Kernel, VarId, VarKind};
 use std::cell::Cell;
 use std::cmp::Ordering;
 
@@ -304,7 +304,7 @@ impl<'k> Env<'k> {
     pub(crate) fn is_non_negative(&self, e: &Affine) -> bool {
         self.interval(e).lo >= 0
             || self.facts.iter().any(|f| self.interval_of_difference(e, f).lo >= 0)
-            || purlin_ir::elimination::implied(&self.relevant(e), e)
+            || kingpost_ir::elimination::implied(&self.relevant(e), e)
     }
 
     /// Whether a resolved constraint certainly holds here.

@@ -1,7 +1,7 @@
 //! Why no code was generated.
 
 use crate::target::Target;
-use purlin_ir::{ScalarType, SubGroup};
+use kingpost_ir::{ScalarType, SubGroup};
 
 /// Why no code was generated.
 ///
@@ -90,7 +90,7 @@ pub enum CodegenError {
     )]
     SubGroupWidth { found: SubGroup, target: Target, widths: String, others: String },
     #[error("{0}")]
-    SubGroup(purlin_analysis::placement::PlacementError),
+    SubGroup(kingpost_analysis::placement::PlacementError),
     #[error(
         "the code of `{callee}` mentions `{argument}`, which its meaning does not; remove it from the code"
     )]
@@ -127,21 +127,21 @@ pub enum CodegenError {
     )]
     SeveralLaunches,
     #[error("{0}")]
-    OutOfBounds(Box<purlin_analysis::inside::Outside>),
+    OutOfBounds(Box<kingpost_analysis::inside::Outside>),
     #[error("{0}")]
-    Refused(Box<purlin_analysis::placement::Refusal>),
+    Refused(Box<kingpost_analysis::placement::Refusal>),
     #[error("{0}")]
-    Storage(Box<purlin_analysis::placement::StorageError>),
+    Storage(Box<kingpost_analysis::placement::StorageError>),
     #[error("{0}")]
-    Isl(#[from] purlin_isl::IslError),
+    Isl(#[from] kingpost_isl::IslError),
     #[error(
-        "bug of purlin: no barrier separates `{first}` and `{second}`, which clash on `{var}`; please report this kernel:\n{kernel}"
+        "bug of kingpost: no barrier separates `{first}` and `{second}`, which clash on `{var}`; please report this kernel:\n{kernel}"
     )]
     Race { first: String, second: String, var: String, kernel: String },
     #[error(
-        "bug of purlin: a call may be under way at the end, which `{completion}` completes; please report this kernel:\n{kernel}"
+        "bug of kingpost: a call may be under way at the end, which `{completion}` completes; please report this kernel:\n{kernel}"
     )]
     Outstanding { completion: String, kernel: String },
-    #[error("bug of purlin: {what}; please report this kernel:\n{kernel}")]
+    #[error("bug of kingpost: {what}; please report this kernel:\n{kernel}")]
     Internal { what: String, kernel: String },
 }

@@ -1,8 +1,8 @@
 //! What a quasi-affine integer is written as: remainders instead of differences with quotients, and
 //! no quotient whose value or part the ranges tell.
 
-use purlin_ir::affine::gcd;
-use purlin_ir::{Affine, Atom};
+use kingpost_ir::affine::gcd;
+use kingpost_ir::{Affine, Atom};
 
 /// What a coefficient stands before in code.
 #[derive(Clone, Debug, PartialEq)]
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use crate::env::Env;
     use crate::interval::Interval;
-    use purlin_ir::{Id, InameId};
+    use kingpost_ir::{Id, InameId};
 
     /// A reproducible stream of numbers (SplitMix64), seeded by the clock.
     struct Random(u64);
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn factors_and_simplified_quotients_keep_the_value() {
         let text = "kernel k\narg y: f64[9, 9, 9] out\n\nfor a in 0..9\n  for b in 0..9\n    for c in 0..9\n      s: y[a, b, c] = 1.0\n";
-        let kernel = purlin_ir::text::parse(text).unwrap();
+        let kernel = kingpost_ir::text::parse(text).unwrap();
         let seed = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
         let mut random = Random(seed);
         for _ in 0..3000 {

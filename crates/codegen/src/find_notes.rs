@@ -2,7 +2,7 @@
 
 use crate::axes::{Axes, is_replicated};
 use crate::notes::Note;
-use purlin_ir::{AxisTag, InameId, InsnId, Kernel, Node, VarId};
+use kingpost_ir::{AxisTag, InameId, InsnId, Kernel, Node, VarId};
 use std::collections::BTreeSet;
 
 /// What is known before there is code; `open` are arrays with accesses that no proof covers.

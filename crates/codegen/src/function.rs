@@ -1,7 +1,7 @@
 //! A function of a target's language with everything around it, before it is printed.
 
 use crate::ast::{Block, Name};
-use purlin_ir::{ScalarType, TableData};
+use kingpost_ir::{ScalarType, TableData};
 
 /// A function with everything around it.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@
 
 use crate::ast::{Block, Declare, Expr, For, LoopKind, Name, Op, Place, Stmt};
 use crate::names::Names;
-use purlin_ir::ScalarType;
+use kingpost_ir::ScalarType;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of entries that wait before one loop.

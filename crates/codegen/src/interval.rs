@@ -1,6 +1,6 @@
 //! Intervals of integers: what decides widths, guards and constant trip counts without isl.
 
-use purlin_ir::ScalarType;
+use kingpost_ir::ScalarType;
 
 /// Everything beyond this is taken as infinite: sums and products of bounds below it fit `i128`.
 const INFINITY: i128 = 1 << 62;

@@ -6,7 +6,7 @@ use crate::error::CodegenError;
 use crate::function::Param;
 use crate::plan::{ArgKind, ArgSpec, BufferAccess, Defined, Feature, HostExpr, LaunchPlan, Precondition};
 use crate::target::TargetDescription;
-use purlin_ir::{
+use kingpost_ir::{
     AddressSpace, Assumption, BinaryOp, Constraint, Direction, Expr, Kernel, ScalarType, UnaryOp, VarId,
     VarKind, Variable,
 };
@@ -268,7 +268,7 @@ for i in 0..n {g.0}
     /// others at any element.
     #[test]
     fn arrays_start_where_the_widest_access_may() {
-        let kernel = purlin_ir::text::parse(ROWS).unwrap();
+        let kernel = kingpost_ir::text::parse(ROWS).unwrap();
         let aligned = |target| {
             let program = generate(&kernel, target, &Options::default()).unwrap();
             let args = program.plan.args.into_iter();

@@ -1,7 +1,7 @@
 //! What bounds loops and axes at a launch, and what was found to need a check there.
 
 use crate::plan::{HostExpr, Precondition};
-use purlin_ir::{Affine, Id, InameId};
+use kingpost_ir::{Affine, Id, InameId};
 use std::cell::RefCell;
 
 /// What bounds a loop: the iname is at least the largest of the first, below the smallest of the

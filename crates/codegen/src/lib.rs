@@ -5,9 +5,9 @@
 //! ```
 //!
 //! ```
-//! use purlin_codegen::{Options, Target, generate};
+//! use kingpost_codegen::{Options, Target, generate};
 //!
-//! let kernel = purlin_ir::text::parse(
+//! let kernel = kingpost_ir::text::parse(
 //!     "kernel scale\n\nparam n: i32\narg y: f64[n] inout\n
 //! for i_o in 0..ceil(n/32) {g.0}
 //!   for i_i in 0..min(32, n - 32*i_o) {l.0}
@@ -20,7 +20,7 @@
 //! ```
 //!
 //! The way from the tree to the source is one list, [`passes`]; [`PlacedKernel::source_after`]
-//! shows the code after each of them (`purlin print --after PASS`).
+//! shows the code after each of them (`kingpost print --after PASS`).
 //!
 //! - **Axes.** A hardware index is the iname minus the lower bound of its range. What an instruction
 //!   writes decides where it runs along an axis it is not on: everywhere if private (along groups
@@ -38,9 +38,9 @@
 //! - **Indices.** Quotients that ranges decide vanish (`floor(l/32)` for `l < 32`),
 //!   `x - 4*floor(x/4)` is `x % 4`, and operators stand for rounded division where the operand is
 //!   proved not to be negative.
-//! - **Accesses** are proved inside their arrays ([`purlin_analysis::inside`]), or the kernel is
+//! - **Accesses** are proved inside their arrays ([`kingpost_analysis::inside`]), or the kernel is
 //!   refused with an instance that leaves one; those that memory decides are left to
-//!   [`purlin_analysis::Analysis::check_launch`].
+//!   [`kingpost_analysis::Analysis::check_launch`].
 //! - **`restrict`** on every buffer but those through which work-items tell each other something (a
 //!   barrier stands between a write and an access of another one): compilers move accesses through
 //!   such a pointer past barriers. In CUDA not on those that are written, where a loop of a work-item reads one

@@ -9,7 +9,7 @@
 //! with optimisation alone (2026-11-28). Barriers cost little where all work-items have just met at one.
 
 use crate::ast::{Block, Fence, Stmt};
-use purlin_analysis::placement::Scope;
+use kingpost_analysis::placement::Scope;
 use std::collections::BTreeSet;
 
 /// Puts a barrier before each loop that holds one, and at the head of its body, where none

@@ -1,7 +1,7 @@
 //! Names that every target accepts.
 
 use crate::ast::Name;
-use purlin_ir::Kernel;
+use kingpost_ir::Kernel;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ static WORDS: LazyLock<Vec<&str>> = LazyLock::new(|| include_str!("names/words.t
 
 /// First letters of words that belong to a target, whatever follows: each version of its headers
 /// adds some.
-const FAMILIES: [&str; 6] = ["purlin_", "cl_", "CL_", "CLK_", "CUDA_", "NV_"];
+const FAMILIES: [&str; 6] = ["kingpost_", "cl_", "CL_", "CLK_", "CUDA_", "NV_"];
 
 /// Names in use, and fresh ones.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ fn is_word(word: &str) -> bool {
     WORDS.binary_search(&word).is_ok()
         || is_function(word)
         || word.strip_suffix('f').is_some_and(is_function)
-        || purlin_ir::MathFn::ALL
+        || kingpost_ir::MathFn::ALL
             .iter()
             .filter_map(|f| f.posix_symbol())
             .any(|symbol| word.strip_prefix(symbol).is_some_and(|rest| rest.is_empty() || rest == "f"))
@@ -78,7 +78,7 @@ fn is_word(word: &str) -> bool {
 
 /// Whether a word is a function of reals; those of complex numbers are helpers of the source.
 fn is_function(word: &str) -> bool {
-    purlin_ir::MathFn::from_name(word).is_some_and(|f| !f.is_of_complex())
+    kingpost_ir::MathFn::from_name(word).is_some_and(|f| !f.is_of_complex())
 }
 
 /// Name of the entry point.
@@ -139,9 +139,9 @@ mod tests {
             ("__x", "v__x"),
             ("_x", "v_x"),
             ("_", "v_"),
-            ("purlin_x", "v_purlin_x"),
-            ("purlin_x", "v_purlin_x_1"),
-            ("v_purlin_x", "v_purlin_x_2"),
+            ("kingpost_x", "v_kingpost_x"),
+            ("kingpost_x", "v_kingpost_x_1"),
+            ("v_kingpost_x", "v_kingpost_x_2"),
             ("cudaMalloc", "v_cudaMalloc"),
             ("cuda_mass", "cuda_mass"),
             ("CLK_LOCAL", "v_CLK_LOCAL"),

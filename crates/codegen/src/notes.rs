@@ -1,7 +1,7 @@
 //! What a reader of the code would not expect: a tag that changed nothing, work that few
 //! work-items do.
 
-use purlin_ir::AxisTag;
+use kingpost_ir::AxisTag;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -106,7 +106,7 @@ impl fmt::Display for Note {
             Self::Open { arrays } => write!(
                 f,
                 "nothing proves that accesses to {} stay inside: their indices, bounds or conditions are read from \
-                 memory or not affine; `check`, or `purlin run --check`, looks at the values before a launch",
+                 memory or not affine; `check`, or `kingpost run --check`, looks at the values before a launch",
                 quoted(arrays)
             ),
         }

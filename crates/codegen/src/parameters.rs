@@ -227,7 +227,7 @@ for i in 0..n
   for j in 0..m
     y[i] += x[i, j] + z[i]
 ";
-        let kernel = purlin_ir::text::parse(text).unwrap();
+        let kernel = kingpost_ir::text::parse(text).unwrap();
         let plan = generate(&kernel, Target::C, &Options::default()).unwrap().plan;
         let given = given.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         let elements = |name: &str| lengths.iter().find(|(array, _)| *array == name).map(|(_, n)| *n);

@@ -17,14 +17,14 @@ use crate::stack::Stack;
 use crate::storage::Storage;
 use crate::target::{Execution, TargetDescription};
 use crate::{convergence, declare, ends, hoist, loop_barriers, race, regions, tidy, vectors};
-use purlin_analysis::placement::Barrier;
-use purlin_ir::{Id, Multiples, ScalarType};
+use kingpost_analysis::placement::Barrier;
+use kingpost_ir::{Id, Multiples, ScalarType};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A pass over the code of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
-    /// Its name, as `purlin print --after` takes it.
+    /// Its name, as `kingpost print --after` takes it.
     pub name: &'static str,
     /// What it does.
     pub summary: &'static str,
@@ -297,7 +297,7 @@ fn indices(env: &Env<'_>, axes: &Axes, body: &Block) -> Block {
 }
 
 /// The loop over the groups counts one further than the last index.
-fn index_type(env: &Env<'_>, index: purlin_ir::InameId) -> ScalarType {
+fn index_type(env: &Env<'_>, index: kingpost_ir::InameId) -> ScalarType {
     if env.range_of(index).plus(Interval::new(0, 1)).fits_i32() { ScalarType::I32 } else { ScalarType::I64 }
 }
 

@@ -1,10 +1,10 @@
 //! A kernel placed on hardware axes: the stage that can be turned into code.
 
 use crate::error::CodegenError;
-use purlin_analysis::Analysis;
-use purlin_analysis::placement::{Placement, PlacementError};
-use purlin_ir::Kernel;
-use purlin_ir::depth::with_room;
+use kingpost_analysis::Analysis;
+use kingpost_analysis::placement::{Placement, PlacementError};
+use kingpost_ir::Kernel;
+use kingpost_ir::depth::with_room;
 use std::borrow::Cow;
 
 /// A kernel whose axis tags keep every dependence, with the barriers that this takes.
@@ -36,7 +36,7 @@ impl<'k> PlacedKernel<'k> {
             Err(error @ PlacementError::NotByLane { .. }) => Err(CodegenError::SubGroup(error)),
             Err(PlacementError::Calls(error)) => Err(CodegenError::Internal {
                 what: format!("a kernel that is not well formed: {error}"),
-                kernel: purlin_ir::text::print(analysis.kernel()),
+                kernel: kingpost_ir::text::print(analysis.kernel()),
             }),
             Err(PlacementError::Isl(e)) => Err(e.into()),
         }

@@ -3,7 +3,7 @@
 use crate::notes::Note;
 pub use crate::target::Feature;
 use crate::target::Target;
-use purlin_ir::{ScalarType, TableData};
+use kingpost_ir::{ScalarType, TableData};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,7 +26,7 @@ pub struct Program {
     /// such loops (`-fpredictive-commoning`), and programs without any run faster with that.
     #[serde(default = "unknown")]
     pub repeated_writes: bool,
-    /// Callees that Purlin does not ship, of which the source may hold code, where nobody has allowed
+    /// Callees that Kingpost does not ship, of which the source may hold code, where nobody has allowed
     /// that to run ([`Options::trust`](crate::Options)): devices refuse the program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untrusted: Vec<String>,

@@ -18,10 +18,10 @@ use crate::plan::Program;
 use crate::print::{self, Constant, Function, Param};
 use crate::storage::{Storage, check_bounds, local_bytes, provided};
 use crate::target::{Target, TargetDescription};
-use purlin_analysis::Analysis;
-use purlin_analysis::placement::{Barrier, Placement, Scope};
-use purlin_ir::calls::{Arg, Piece};
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_analysis::placement::{Barrier, Placement, Scope};
+use kingpost_ir::calls::{Arg, Piece};
+use kingpost_ir::{
     AddressSpace, Affine, Atom, AxisTag, Constraint, Direction, Id, InameId, Kernel, Layout, VarId, VarKind,
     Variable,
 };
@@ -35,7 +35,7 @@ pub struct Options {
     /// themselves: NVRTC, OpenCL C, and GCC outside ISO modes. Without, all targets round each
     /// operation, as the interpreter does.
     pub contraction: bool,
-    /// Whether code of callees that Purlin does not ship may be compiled and run: it is text of
+    /// Whether code of callees that Kingpost does not ship may be compiled and run: it is text of
     /// whoever wrote the kernel or its recipe. Without, a source that holds such code can be read, and
     /// devices refuse it.
     pub trust: bool,
@@ -54,7 +54,7 @@ impl Options {
         Self { contraction, ..self }
     }
 
-    /// With the code of all callees allowed to run, or that of Purlin's own only.
+    /// With the code of all callees allowed to run, or that of Kingpost's own only.
     #[must_use]
     pub fn with_trust(self, trust: bool) -> Self {
         Self { trust, ..self }
@@ -354,7 +354,7 @@ fn enter_hardware(env: &mut Env<'_>, axes: &Axes) {
 }
 
 /// An index that is one iname's value takes its name.
-fn name_after(env: &mut Env<'_>, axes: &Axes, index: purlin_ir::InameId, inames: &[purlin_ir::InameId]) {
+fn name_after(env: &mut Env<'_>, axes: &Axes, index: kingpost_ir::InameId, inames: &[kingpost_ir::InameId]) {
     if let [only] = inames
         && axes.start[only.index()].as_ref().is_some_and(|s| s.as_constant() == Some(0))
     {

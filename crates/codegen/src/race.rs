@@ -12,8 +12,8 @@ use crate::ast::{Block, Fence, Name, Stmt};
 use crate::completions::Completions;
 use crate::error::CodegenError;
 use event::{Event, Loop};
-use purlin_analysis::placement::{Barrier, Scope, first_bounded_by};
-use purlin_ir::{AddressSpace, AxisTag, Id, InameId, InsnId, Kernel};
+use kingpost_analysis::placement::{Barrier, Scope, first_bounded_by};
+use kingpost_ir::{AddressSpace, AxisTag, Id, InameId, InsnId, Kernel};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of steps that dropping barriers takes; above it, barriers that could go stay.
@@ -37,13 +37,13 @@ pub(crate) fn settle_barriers(
             first: kernel.insns[sync.source].name.clone(),
             second: kernel.insns[sync.sink].name.clone(),
             var: kernel.vars[sync.var].name.clone(),
-            kernel: purlin_ir::text::print(kernel),
+            kernel: kingpost_ir::text::print(kernel),
         });
     }
     if let Some(completion) = outline.first_outstanding() {
         return Err(CodegenError::Outstanding {
             completion: completion.to_string(),
-            kernel: purlin_ir::text::print(kernel),
+            kernel: kingpost_ir::text::print(kernel),
         });
     }
     let (barriers, size) = body.iter().map(counts).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));

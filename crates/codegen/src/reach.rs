@@ -10,7 +10,7 @@
 use crate::env::Env;
 use crate::factors::Factor;
 use crate::plan::{HostExpr, Precondition};
-use purlin_ir::{Affine, Atom, Id, InameId, ScalarType};
+use kingpost_ir::{Affine, Atom, Id, InameId, ScalarType};
 
 impl Env<'_> {
     /// Has a launch check that the terms, summed up in this order, and then the constant stay

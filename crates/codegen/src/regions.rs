@@ -9,7 +9,7 @@ use crate::declare::{Private, starts_defined};
 use crate::env::Env;
 use crate::spread::{Spread, spread};
 use crate::vectors::host::is_width;
-use purlin_ir::ScalarType;
+use kingpost_ir::ScalarType;
 use std::collections::BTreeMap;
 
 /// Maximum bytes of a group's expanded private variables on the stack for which a body without

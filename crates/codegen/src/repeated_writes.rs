@@ -96,7 +96,7 @@ impl Walk {
 mod tests {
     #![allow(clippy::panic)] // what a failed test does
     use crate::{Options, Target, generate};
-    use purlin_ir::text::parse;
+    use kingpost_ir::text::parse;
 
     fn repeated_writes(body: &str) -> bool {
         let text = format!(

@@ -18,8 +18,8 @@ use crate::program::{Options, lower, plain_parameters, program};
 use crate::repeated_writes::has_repeated_writes;
 use crate::target::{Target, TargetDescription};
 use crate::value::integer;
-use purlin_analysis::Analysis;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::{
     AddressSpace, Affine, Assumption, Atom, AxisTag, Constraint, Domain, Expr as Ir, InameId, Kernel, Layout,
     Node, ScalarType, VarId, VarKind, Variable,
 };
@@ -218,7 +218,7 @@ impl Split<'_> {
         let mut steps = Vec::new();
         for node in nodes {
             let Node::Loop(iname, body) = node else {
-                let kernel = purlin_ir::text::print(self.kernel);
+                let kernel = kingpost_ir::text::print(self.kernel);
                 return Err(CodegenError::Internal { what: "an instruction in no launch".into(), kernel });
             };
             let is_launch = self.kernel.inames[*iname].tag == AxisTag::Launch;
@@ -350,7 +350,7 @@ impl Split<'_> {
         let part = part.canonical();
         part.verify().map_err(|error| CodegenError::Internal {
             what: format!("a launch that is not well formed: {error}"),
-            kernel: purlin_ir::text::print(self.kernel),
+            kernel: kingpost_ir::text::print(self.kernel),
         })?;
         Ok(part)
     }
@@ -501,7 +501,7 @@ fn host_stmt(env: &Env<'_>, made: &[Launched<'_>], main: &Function, step: &Step)
 fn name_of(env: &Env<'_>, name: &str) -> Name {
     let kernel = env.kernel;
     let of_iname = kernel.iname(name).map(|iname| env.name(iname).clone());
-    let of_var = || kernel.var(name).map(|var| env.var_names[purlin_ir::Id::index(var)].clone());
+    let of_var = || kernel.var(name).map(|var| env.var_names[kingpost_ir::Id::index(var)].clone());
     of_iname.or_else(of_var).unwrap_or_else(|| name.into())
 }
 

@@ -1,8 +1,8 @@
 //! Quotients made simpler by what is known of ranges.
 
 use crate::env::Env;
-use purlin_ir::affine::gcd;
-use purlin_ir::{Affine, Atom};
+use kingpost_ir::affine::gcd;
+use kingpost_ir::{Affine, Atom};
 
 impl Env<'_> {
     /// The expression with its quotients simplified by what is known of ranges:

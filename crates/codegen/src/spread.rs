@@ -11,7 +11,7 @@
 use crate::ast::{Block, Declare, Expr, For, IntFn, LoopKind, Name, Op, Place, Stmt};
 use crate::declare::Private;
 use crate::vectors::host;
-use purlin_ir::ScalarType;
+use kingpost_ir::ScalarType;
 
 /// Loops of at most this many iterations are unrolled by compilers and their arrays kept in
 /// registers: spread, the mass actions of P1 and P2 on triangles took 1.2 to 1.4 times as long.

@@ -7,8 +7,8 @@ use crate::error::CodegenError;
 use crate::lower::place::is_plain_scalar;
 use crate::placed::PlacedKernel;
 use crate::target::TargetDescription;
-use purlin_ir::layout::vector_lanes;
-use purlin_ir::{AddressSpace, Atom, Id, Kernel, ScalarType, VarId, VarKind, Variable};
+use kingpost_ir::layout::vector_lanes;
+use kingpost_ir::{AddressSpace, Atom, Id, Kernel, ScalarType, VarId, VarKind, Variable};
 use std::collections::BTreeSet;
 
 /// Where temporaries are kept.
@@ -190,8 +190,8 @@ const MAX_ASSUMED: i64 = 65_536;
 /// Elements of a temporary's buffer, without the axes that each work-item holds one slice of: as many
 /// as the assumptions leave room for, where a size is no constant.
 fn elements(env: &Env<'_>, var: &Variable, sliced: &[bool]) -> Result<u64, CodegenError> {
-    let strides = purlin_ir::layout::strides(var, sliced);
-    let most = |e: &purlin_ir::Affine| {
+    let strides = kingpost_ir::layout::strides(var, sliced);
+    let most = |e: &kingpost_ir::Affine| {
         let assumed = || env.range(e).finite_hi().filter(|n| *n <= MAX_ASSUMED);
         let most = e.as_constant().or_else(assumed).and_then(|n| u64::try_from(n).ok());
         most.ok_or_else(|| CodegenError::ShapeNotConstant {

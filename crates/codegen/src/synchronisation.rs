@@ -4,9 +4,9 @@ use crate::ast::{Block, Fence, Stmt};
 use crate::placed::PlacedKernel;
 use crate::program::Options;
 use crate::target::Target;
-use purlin_analysis::placement::Scope;
-use purlin_analysis::stats::{Counted, StatsError, points};
-use purlin_ir::{AxisTag, InameId, Kernel, Node};
+use kingpost_analysis::placement::Scope;
+use kingpost_analysis::stats::{Counted, StatsError, points};
+use kingpost_ir::{AxisTag, InameId, Kernel, Node};
 use std::collections::BTreeSet;
 
 /// Launches and barriers of a kernel, as formulas in its parameters.
@@ -27,9 +27,9 @@ pub struct Synchronisation {
 /// kernel has no code for CUDA, such as for a race, nothing is said of barriers, with the reason.
 ///
 /// ```
-/// use purlin_codegen::synchronisation;
+/// use kingpost_codegen::synchronisation;
 ///
-/// let kernel = purlin_ir::text::parse(
+/// let kernel = kingpost_ir::text::parse(
 ///     "kernel reversed\nparam n: i32\narg x: f64[n, 32] in\narg y: f64[n, 32] inout\ntemp t: f64[32] local\n
 /// for b in 0..n {g.0}
 ///   for i in 0..32 {l.0}

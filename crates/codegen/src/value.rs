@@ -5,7 +5,7 @@ use crate::complex::ComplexOp;
 use crate::env::Env;
 use crate::factors::{Factor, factors};
 use crate::interval::Interval;
-use purlin_ir::{Affine, Atom, Constraint, ScalarType};
+use kingpost_ir::{Affine, Atom, Constraint, ScalarType};
 
 /// The value of a lowered expression.
 #[derive(Clone, Debug)]
@@ -194,7 +194,7 @@ fn code(env: &Env<'_>, factor: &Factor) -> (Expr, ScalarType) {
     match factor {
         Factor::Atom(Atom::Iname(i)) => (Expr::var(env.name(*i)), width(env.range_of(*i))),
         Factor::Atom(Atom::Var(v)) => {
-            (Expr::var(&env.var_names[purlin_ir::Id::index(*v)]), env.kernel.vars[*v].ty.loaded())
+            (Expr::var(&env.var_names[kingpost_ir::Id::index(*v)]), env.kernel.vars[*v].ty.loaded())
         }
         Factor::Atom(Atom::Floor(n, d)) => divided(n, *d, IntFn::FloorDiv),
         Factor::Remainder(n, d) => divided(n, *d, IntFn::Mod),

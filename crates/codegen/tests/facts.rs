@@ -11,19 +11,19 @@
 //! (`crates/runtime/tests`).
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
-use purlin_codegen::{Options, Pass, PlacedKernel, Program, Target, generate, passes};
-use purlin_facts::{Answers, Fact};
-use purlin_ir::Kernel;
+use kingpost_codegen::{Options, Pass, PlacedKernel, Program, Target, generate, passes};
+use kingpost_facts::{Answers, Fact};
+use kingpost_ir::Kernel;
 use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    purlin_facts::main(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/facts")), answer)
+    kingpost_facts::main(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/facts")), answer)
 }
 
 fn answer(fact: &Fact) -> Result<Answers, String> {
     let text = &fact.kernel.text;
-    let kernel = purlin_ir::text::parse(text).map_err(|e| e.render(text))?;
+    let kernel = kingpost_ir::text::parse(text).map_err(|e| e.render(text))?;
     let mut found = Answers { kernel: Some(kernel.to_string()), answers: Vec::new() };
     for question in &fact.questions {
         let (what, target) = question.text.rsplit_once(' ').unwrap_or(("source", &question.text));

@@ -1,9 +1,9 @@
 //! What is counted at the parameters of the page.
 
 use crate::data::Counts;
-use purlin_analysis::Analysis;
-use purlin_analysis::stats::bank_traffic;
-use purlin_ir::{AddressSpace, VarKind};
+use kingpost_analysis::Analysis;
+use kingpost_analysis::stats::bank_traffic;
+use kingpost_ir::{AddressSpace, VarKind};
 use std::collections::BTreeMap;
 
 /// Statistics, and conflicts over banks if there is local memory.

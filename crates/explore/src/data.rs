@@ -1,7 +1,7 @@
 //! The data `explore/1`: plain values that say nothing twice and list no points.
 
 use crate::rows::{Conditions, Row};
-use purlin_analysis::stats::{BankTraffic, Statistics};
+use kingpost_analysis::stats::{BankTraffic, Statistics};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub struct Exploration {
     /// The version of this format.
     pub schema: &'static str,
-    /// The version of Purlin.
+    /// The version of Kingpost.
     pub version: &'static str,
     /// What is explored, for the head of the page.
     pub title: String,

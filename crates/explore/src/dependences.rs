@@ -2,10 +2,10 @@
 
 use crate::data::Dependence;
 use crate::rows::{Conditions, Row, Term, of_map};
-use purlin_analysis::Analysis;
-use purlin_analysis::deps;
-use purlin_ir::InameId;
-use purlin_isl::IslError;
+use kingpost_analysis::Analysis;
+use kingpost_analysis::deps;
+use kingpost_ir::InameId;
+use kingpost_isl::IslError;
 
 /// The dependences of which there are pairs, in order of variables and text.
 pub fn dependences(analysis: &Analysis) -> Result<Vec<Dependence>, IslError> {
@@ -19,7 +19,11 @@ pub fn dependences(analysis: &Analysis) -> Result<Vec<Dependence>, IslError> {
     Ok(found)
 }
 
-fn of(analysis: &Analysis, d: &deps::Dependence, relation: &purlin_isl::Map) -> Result<Dependence, IslError> {
+fn of(
+    analysis: &Analysis,
+    d: &deps::Dependence,
+    relation: &kingpost_isl::Map,
+) -> Result<Dependence, IslError> {
     let kernel = analysis.expanded();
     let names =
         |loops: &[InameId]| -> Vec<String> { loops.iter().map(|i| kernel.inames[*i].name.clone()).collect() };

@@ -10,10 +10,10 @@ use crate::refusal::refused;
 use crate::sources::sources;
 use crate::statements::{arrays, statements};
 use crate::text::Text;
-use purlin_analysis::{Analysis, Known};
-use purlin_ir::{AxisTag, Kernel, VarKind};
-use purlin_primitives::refusal::{PLACEMENT, STORAGE};
-use purlin_primitives::{Recipe, Step, TransformError, steps};
+use kingpost_analysis::{Analysis, Known};
+use kingpost_ir::{AxisTag, Kernel, VarKind};
+use kingpost_primitives::refusal::{PLACEMENT, STORAGE};
+use kingpost_primitives::{Recipe, Step, TransformError, steps};
 use std::collections::BTreeMap;
 
 /// What is explored.

@@ -7,10 +7,10 @@
 //! parameters. [`page`] writes all of it into one file of HTML that evaluates them.
 //!
 //! ```
-//! use purlin_explore::{Exploration, Subject, page};
-//! use purlin_primitives::{Recipe, primitives::SplitIname};
+//! use kingpost_explore::{Exploration, Subject, page};
+//! use kingpost_primitives::{Recipe, primitives::SplitIname};
 //!
-//! let kernel = purlin_ir::text::parse(
+//! let kernel = kingpost_ir::text::parse(
 //!     "kernel scale\nparam n: i32\narg y: f64[n] inout\n\nfor i in 0..n\n  s: y[i] = 2.0*y[i]\n",
 //! )?;
 //! let recipe = Recipe::default().then(SplitIname::new("i", 4));

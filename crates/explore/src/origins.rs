@@ -2,12 +2,12 @@
 
 use crate::data::{Origin, Statement};
 use crate::rows::Row;
-use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::{Side, is_symbol};
-use purlin_ir::{Expr, InsnId, Kernel};
-use purlin_isl::{Affine, Constraint, FloorDiv, IslError, Map, MapSpace, Set, SetSpace};
-use purlin_primitives::Step;
-use purlin_primitives::primitives::{SkewIname, SplitIname};
+use kingpost_analysis::Analysis;
+use kingpost_analysis::polyhedral::{Side, is_symbol};
+use kingpost_ir::{Expr, InsnId, Kernel};
+use kingpost_isl::{Affine, Constraint, FloorDiv, IslError, Map, MapSpace, Set, SetSpace};
+use kingpost_primitives::Step;
+use kingpost_primitives::primitives::{SkewIname, SplitIname};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Of each statement, by its name, the loops as written, as expressions of today's.
@@ -20,7 +20,7 @@ pub struct Origins(BTreeMap<String, BTreeMap<String, Affine>>);
 impl Origins {
     /// Before any step loops and reductions are what they are.
     pub fn as_written(kernel: &Kernel) -> Self {
-        let own = |(id, mut loops): (InsnId, Vec<purlin_ir::InameId>)| {
+        let own = |(id, mut loops): (InsnId, Vec<kingpost_ir::InameId>)| {
             kernel.insns[id].rhs.for_each(&mut |e| {
                 if let Expr::Reduce(reduction) = e {
                     loops.extend(&reduction.inames);
@@ -36,7 +36,7 @@ impl Origins {
     #[must_use]
     pub fn after(&self, step: &Step, before: &Analysis, after: &Analysis) -> Self {
         let meaning = meaning(step);
-        let statement = |(id, _): (InsnId, Vec<purlin_ir::InameId>)| {
+        let statement = |(id, _): (InsnId, Vec<kingpost_ir::InameId>)| {
             let name = &after.expanded().insns[id].name;
             let was = before.expanded().insn(name).and_then(|old| Some((old, self.0.get(name)?)));
             let origin = match was {

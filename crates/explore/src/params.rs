@@ -1,6 +1,6 @@
 //! Values of the parameters for the first picture.
 
-use purlin_ir::{Affine, Assumption, Atom, Constraint, Kernel, VarKind};
+use kingpost_ir::{Affine, Assumption, Atom, Constraint, Kernel, VarKind};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! Refusals as data.
 
 use crate::data::{Instance, Refused};
-use purlin_analysis::Witness;
-use purlin_primitives::TransformError;
-use purlin_primitives::refusal::{Clash, Refusal};
+use kingpost_analysis::Witness;
+use kingpost_primitives::TransformError;
+use kingpost_primitives::refusal::{Clash, Refusal};
 
 /// A refusal as the page shows it.
 pub fn refused(error: &TransformError) -> Refused {
@@ -11,7 +11,7 @@ pub fn refused(error: &TransformError) -> Refused {
     let obligation = cause.obligation();
     let witness = cause.witness();
     let (clash, help) = split(cause.to_string(), help(cause));
-    let instance = |of: fn(&Witness) -> &purlin_analysis::Instance| {
+    let instance = |of: fn(&Witness) -> &kingpost_analysis::Instance| {
         witness.map(of).map(|found| Instance { insn: found.insn.clone(), point: found.point.clone() })
     };
     let params = match (witness, cause) {

@@ -1,7 +1,7 @@
 //! Quasi-affine expressions and constraints by names, as the page evaluates them.
 
-use purlin_ir::{Affine, Atom, Constraint, Domain, Kernel};
-use purlin_isl as isl;
+use kingpost_ir::{Affine, Atom, Constraint, Domain, Kernel};
+use kingpost_isl as isl;
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 
 /// A quasi-affine expression: a constant and multiples of names and of floors.

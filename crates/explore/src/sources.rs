@@ -2,8 +2,8 @@
 
 use crate::changes::change;
 use crate::data::{Launch, Source};
-use purlin_analysis::Analysis;
-use purlin_codegen::{LaunchPlan, Options, PlacedKernel, Target};
+use kingpost_analysis::Analysis;
+use kingpost_codegen::{LaunchPlan, Options, PlacedKernel, Target};
 use std::collections::BTreeMap;
 
 /// The sources after a step.

@@ -3,11 +3,11 @@
 use crate::data::{Access, Array, Loop, Statement};
 use crate::rows::{Row, of_domain};
 use crate::text::Text;
-use purlin_analysis::Analysis;
-use purlin_analysis::deps::{AccessSite, Mode};
-use purlin_analysis::polyhedral::affine_condition;
-use purlin_ir::layout::strides;
-use purlin_ir::{AxisTag, Expr, InameId, InsnId, Kernel, VarKind};
+use kingpost_analysis::Analysis;
+use kingpost_analysis::deps::{AccessSite, Mode};
+use kingpost_analysis::polyhedral::affine_condition;
+use kingpost_ir::layout::strides;
+use kingpost_ir::{AxisTag, Expr, InameId, InsnId, Kernel, VarKind};
 use std::collections::BTreeMap;
 
 /// The statements in textual order.
@@ -64,9 +64,9 @@ fn access(kernel: &Kernel, site: &AccessSite) -> Access {
 
 /// The variables that are no parameters.
 pub fn arrays(kernel: &Kernel) -> BTreeMap<String, Array> {
-    let rows = |all: &[purlin_ir::Affine]| all.iter().map(|e| Row::of(kernel, e)).collect::<Vec<_>>();
+    let rows = |all: &[kingpost_ir::Affine]| all.iter().map(|e| Row::of(kernel, e)).collect::<Vec<_>>();
     let others = kernel.vars.values().filter(|var| var.kind != VarKind::Param);
-    let array = |var: &purlin_ir::Variable| Array {
+    let array = |var: &kingpost_ir::Variable| Array {
         ty: var.ty.to_string(),
         bytes: var.ty.bytes(),
         space: var.space.name(),

@@ -1,7 +1,7 @@
 //! The text of a kernel, and the line of each loop and statement in it.
 
-use purlin_ir::text::{PrintOptions, TableStyle, print_with};
-use purlin_ir::{InameId, InsnId, Kernel, Node};
+use kingpost_ir::text::{PrintOptions, TableStyle, print_with};
+use kingpost_ir::{InameId, InsnId, Kernel, Node};
 use std::collections::BTreeMap;
 
 /// A text and where things are in it.

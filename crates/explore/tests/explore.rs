@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
-use purlin_explore::{Conditions, Exploration, Loop, Row, Statement, StepState, Subject, Term, page};
-use purlin_ir::Kernel;
-use purlin_primitives::{Recipe, steps};
-use purlin_sample::is_long_run;
+use kingpost_explore::{Conditions, Exploration, Loop, Row, Statement, StepState, Subject, Term, page};
+use kingpost_ir::Kernel;
+use kingpost_primitives::{Recipe, steps};
+use kingpost_sample::is_long_run;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -54,7 +54,7 @@ fn pairs(state: &StepState, params: &Values) -> usize {
         let statement = state.kernel.insns.iter().find(|s| s.name == name).unwrap();
         instances(statement, params)
     };
-    let count = |d: &purlin_explore::Dependence| {
+    let count = |d: &kingpost_explore::Dependence| {
         let (from, to) = (of(&d.source), of(&d.sink));
         let mut pairs = 0;
         for (p, q) in from.iter().flat_map(|p| to.iter().map(move |q| (p, q))) {
@@ -86,7 +86,7 @@ const WRONG: &str = r#"{"steps": [
 ]}"#;
 
 fn kernel(text: &str) -> Kernel {
-    purlin_ir::text::parse(text).unwrap()
+    kingpost_ir::text::parse(text).unwrap()
 }
 
 fn recipe(text: &str) -> Recipe {
@@ -104,7 +104,7 @@ fn explored(text: &str, steps: &str, params: &[(&str, i64)]) -> Exploration {
 
 fn matmul(n: i64) -> Exploration {
     let (text, steps) = (
-        include_str!("../../../examples/matmul.purlin"),
+        include_str!("../../../examples/matmul.kingpost"),
         include_str!("../../../examples/matmul_recipe.json"),
     );
     explored(text, steps, &[("n", n)])

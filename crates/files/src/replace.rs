@@ -86,7 +86,7 @@ fn target(path: &Path) -> Result<Target> {
 fn beside(path: &Path) -> Result<NamedTempFile> {
     let folder = path.parent().filter(|f| *f != Path::new("")).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".purlin-").suffix(".part");
+    builder.prefix(".kingpost-").suffix(".part");
     let file = builder.permissions(Permissions::from_mode(0o666)).tempfile_in(folder);
     // the error names a file that nobody has asked for
     let file = file.map_err(|e| Error::from(e.kind()))?;
@@ -165,7 +165,7 @@ mod tests {
         for path in [dir.path().to_owned(), dir.path().join("no/such/folder"), dir.path().join("no/")] {
             assert!(check_writable(&path).is_err(), "{}", path.display());
             let error = write(&path, "x").unwrap_err();
-            assert!(!error.to_string().contains(".purlin-"), "{error}");
+            assert!(!error.to_string().contains(".kingpost-"), "{error}");
         }
         assert_eq!(names(dir.path()), [""; 0]);
     }

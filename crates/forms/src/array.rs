@@ -1,7 +1,7 @@
 //! Arrays by name, as kernels take them.
 
-use purlin_fem::sparse::CsrPattern;
-use purlin_interp::Value;
+use kingpost_fem::sparse::CsrPattern;
+use kingpost_interp::Value;
 
 /// An array with its values, row-major.
 #[derive(Clone, Debug, PartialEq)]

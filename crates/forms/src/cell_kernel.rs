@@ -3,9 +3,9 @@
 use crate::lowering::{LoweredForm, LoweredKernel, NoSymmetry, Orbits, OtherRules};
 use crate::program::{CellLoop, CellProgram, NotAnAction};
 use crate::tabulated::IntegralType;
-use purlin_fem::quadrature::QuadratureScheme;
-use purlin_ir::Kernel;
-use purlin_primitives::Script;
+use kingpost_fem::quadrature::QuadratureScheme;
+use kingpost_ir::Kernel;
+use kingpost_primitives::Script;
 use std::borrow::Cow;
 
 /// A form that was lowered again, with other tables.

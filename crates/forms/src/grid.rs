@@ -2,9 +2,9 @@
 
 use crate::array::Array;
 use crate::tabulated::{IntegralType, TabulatedError};
-use purlin_fem::element::{CellShape, orientation_of};
-use purlin_fem::mesh::{CellTags, CellsOfVertices, FacetSide, Mesh, Occurrence};
-use purlin_interp::Value;
+use kingpost_fem::element::{CellShape, orientation_of};
+use kingpost_fem::mesh::{CellTags, CellsOfVertices, FacetSide, Mesh, Occurrence};
+use kingpost_interp::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 

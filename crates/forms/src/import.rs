@@ -2,7 +2,7 @@
 //!
 //! ```
 //! let text = r#"{
-//!   "purlin_form": 1, "name": "mass", "cell": "interval", "gdim": 1, "rank": 1,
+//!   "kingpost_form": 1, "name": "mass", "cell": "interval", "gdim": 1, "rank": 1,
 //!   "spaces": [{ "name": "x", "columns": 2, "block": 1 },
 //!              { "name": "p1", "columns": 2, "block": 1 }],
 //!   "functions": [{ "name": "x", "role": "coordinates", "space": 0 },
@@ -20,10 +20,10 @@
 //!     "terms": [{ "output": 0, "factor": 5, "arguments": [{ "table": 0 }] }]
 //!   }]
 //! }"#;
-//! let form = purlin_forms::import::from_json(text)?;
+//! let form = kingpost_forms::import::from_json(text)?;
 //! let names: Vec<&str> = form.kernels[0].arguments.iter().map(|a| a.name.as_str()).collect();
 //! assert_eq!(names, ["n_cells", "n_x", "n_p1", "y", "x", "x_dofs", "p1_dofs", "u"]);
-//! # Ok::<(), purlin_forms::tabulated::TabulatedError>(())
+//! # Ok::<(), kingpost_forms::tabulated::TabulatedError>(())
 //! ```
 
 mod bind;
@@ -37,7 +37,7 @@ pub use inputs::MeshInputs;
 
 use crate::lowering::{LoweredKernel, TabulatedOptions, lower_tabulated};
 use crate::tabulated::{TabulatedError, TabulatedForm};
-use purlin_fem::sparse::{CsrPart, CsrPattern};
+use kingpost_fem::sparse::{CsrPart, CsrPattern};
 
 /// A form that was read and lowered.
 #[derive(Clone, Debug)]

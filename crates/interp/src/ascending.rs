@@ -4,8 +4,8 @@ use crate::InterpError;
 use crate::integers::Integers;
 use crate::memory::Memory;
 use crate::node::Program;
-use purlin_ir::VarId;
-use purlin_ir::kernel::{Assumption, Kernel};
+use kingpost_ir::VarId;
+use kingpost_ir::kernel::{Assumption, Kernel};
 
 /// Arrays assumed ascending that have values from the start must be; those that the kernel fills are
 /// returned.

@@ -8,7 +8,7 @@ use super::node::{Complex, ComplexFn, ComplexOp, Part, RealOp};
 use super::observe::Observer;
 use super::rounding;
 use super::store::Pair;
-use purlin_ir::expr::UpdateOp;
+use kingpost_ir::expr::UpdateOp;
 
 impl<'p, O: Observer> Machine<'p, O> {
     pub(super) fn complex(&mut self, e: &'p Complex) -> Eval<Pair> {

@@ -1,8 +1,8 @@
 //! Why a kernel could not be run to its end.
 
-use purlin_ir::DefinitionError;
-use purlin_ir::types::ScalarType;
-use purlin_ir::verify::KernelError;
+use kingpost_ir::DefinitionError;
+use kingpost_ir::types::ScalarType;
+use kingpost_ir::verify::KernelError;
 use std::fmt;
 
 /// Where a run failed: an instance of an instruction, or the entry of a loop.

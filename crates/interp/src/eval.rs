@@ -5,9 +5,9 @@ use super::machine::{Eval, Fault, Machine, holds};
 use super::node::{Comparison, Conversion, Int, IntOp, Real, RealOp, Truth};
 use super::observe::Observer;
 use super::{math, rounding};
-use purlin_ir::expr::{MathFn, UpdateOp};
-use purlin_ir::math::remainder;
-use purlin_ir::types::ScalarType;
+use kingpost_ir::expr::{MathFn, UpdateOp};
+use kingpost_ir::math::remainder;
+use kingpost_ir::types::ScalarType;
 
 #[inline]
 fn rounded(single: bool, value: f64) -> f64 {
@@ -122,7 +122,7 @@ impl<'p, O: Observer> Machine<'p, O> {
     pub(super) fn int(&mut self, e: &'p Int) -> Eval<i64> {
         match e {
             Int::Const(c) => Ok(*c),
-            Int::Iname(i) => Ok(self.inames[purlin_ir::ids::Id::index(*i)]),
+            Int::Iname(i) => Ok(self.inames[kingpost_ir::ids::Id::index(*i)]),
             Int::Load(place) => {
                 let at = self.offset(place)?;
                 self.load_int(place.var, at)

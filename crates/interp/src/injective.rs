@@ -5,9 +5,9 @@ use crate::integers::Integers;
 use crate::memory::Memory;
 use crate::node::Program;
 use crate::store::element_name;
-use purlin_ir::VarId;
-use purlin_ir::ids::Id;
-use purlin_ir::kernel::{Assumption, Kernel};
+use kingpost_ir::VarId;
+use kingpost_ir::ids::Id;
+use kingpost_ir::kernel::{Assumption, Kernel};
 use std::collections::HashSet;
 
 /// Arrays assumed injective that have values from the start must be; those that the kernel fills

@@ -4,9 +4,9 @@ use crate::InterpError;
 use crate::memory::{Memory, Value};
 use crate::node::Program;
 use crate::store::checked;
-use purlin_ir::ids::Id;
-use purlin_ir::kernel::{Direction, Kernel, VarKind};
-use purlin_ir::{TableData, VarId};
+use kingpost_ir::ids::Id;
+use kingpost_ir::kernel::{Direction, Kernel, VarKind};
+use kingpost_ir::{TableData, VarId};
 use std::borrow::Cow;
 
 /// An array of integers that has values from the start.

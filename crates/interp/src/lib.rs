@@ -6,8 +6,8 @@
 //! temporary or an `out` argument that nothing has written is an error, too.
 //!
 //! ```
-//! use purlin_interp::{Memory, interpret};
-//! use purlin_ir::{Access, Affine, Direction, Expr, KernelBuilder, ScalarType};
+//! use kingpost_interp::{Memory, interpret};
+//! use kingpost_ir::{Access, Affine, Direction, Expr, KernelBuilder, ScalarType};
 //!
 //! let mut b = KernelBuilder::new("scale");
 //! let n = b.param("n", ScalarType::I32);
@@ -66,8 +66,8 @@ pub use op::OpKind;
 pub use op::Tally;
 pub use symmetry::impose_symmetries;
 
-use purlin_ir::kernel::{Direction, Kernel, VarKind};
-use purlin_ir::types::ScalarType;
+use kingpost_ir::kernel::{Direction, Kernel, VarKind};
+use kingpost_ir::types::ScalarType;
 use std::collections::BTreeMap;
 
 /// What a run did.

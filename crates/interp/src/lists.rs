@@ -5,9 +5,9 @@ use crate::integers::Integers;
 use crate::memory::Memory;
 use crate::node::Program;
 use crate::store::element_name;
-use purlin_ir::ids::Id;
-use purlin_ir::kernel::{Assumption, Kernel};
-use purlin_ir::{BlockLists, ExclusiveItems, InverseLists, VarId};
+use kingpost_ir::ids::Id;
+use kingpost_ir::kernel::{Assumption, Kernel};
+use kingpost_ir::{BlockLists, ExclusiveItems, InverseLists, VarId};
 use std::collections::HashMap;
 
 /// Lists that have values from the start must hold those of their map; the maps of those that the

@@ -4,14 +4,14 @@ use super::error::InterpError;
 use super::lower_expr::Lowering;
 use super::node::{Bound, Condition, Disjunct, Form, Number, Program, Statement, Step};
 use crate::op::{OpKind, Tally};
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::domain::Constraint;
-use purlin_ir::expr::Expr;
-use purlin_ir::ids::{Id, InameId, VarId};
-use purlin_ir::kernel::{Assumption, Insn, Kernel, Node, VarKind};
-use purlin_ir::types::ScalarType;
-use purlin_ir::typing::{ExprType, TypeError};
-use purlin_ir::verify::KernelError;
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::domain::Constraint;
+use kingpost_ir::expr::Expr;
+use kingpost_ir::ids::{Id, InameId, VarId};
+use kingpost_ir::kernel::{Assumption, Insn, Kernel, Node, VarKind};
+use kingpost_ir::types::ScalarType;
+use kingpost_ir::typing::{ExprType, TypeError};
+use kingpost_ir::verify::KernelError;
 use std::collections::BTreeMap;
 
 /// Elements a variable may have: beyond this a size is taken for a mistake.

@@ -3,8 +3,8 @@
 use super::lowered::{Lowered, Typed, is_single, joined, of_parts, tally};
 use super::node::{Comparison, Complex, ComplexFn, ComplexOp, Part, Real, RealOp, Truth};
 use crate::op::OpKind;
-use purlin_ir::expr::MathFn;
-use purlin_ir::typing::ExprType;
+use kingpost_ir::expr::MathFn;
+use kingpost_ir::typing::ExprType;
 
 /// An operation that is done once.
 fn op(op: ComplexOp, kind: OpKind, ty: ExprType, reals: Vec<Real>, args: Vec<Complex>) -> Complex {

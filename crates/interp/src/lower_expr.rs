@@ -1,15 +1,15 @@
-//! Expressions: types by the rules of [`purlin_ir::typing`], implicit conversions made explicit.
+//! Expressions: types by the rules of [`kingpost_ir::typing`], implicit conversions made explicit.
 
 use super::lower_complex;
 use super::lowered::{Lowered, Typed, is_single, joined, tally};
 use super::node::{Comparison, Complex, Conversion, Int, IntOp, Place, Real, RealOp, Truth};
 use crate::op::OpKind;
-use purlin_ir::ExternalFn;
-use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp};
-use purlin_ir::ids::{Id, RuleId, VarId};
-use purlin_ir::kernel::Kernel;
-use purlin_ir::types::{Class, ScalarType};
-use purlin_ir::typing::{ExprType, TypeError, type_of_call};
+use kingpost_ir::ExternalFn;
+use kingpost_ir::expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp};
+use kingpost_ir::ids::{Id, RuleId, VarId};
+use kingpost_ir::kernel::Kernel;
+use kingpost_ir::types::{Class, ScalarType};
+use kingpost_ir::typing::{ExprType, TypeError, type_of_call};
 
 /// What expressions are lowered against.
 #[derive(Clone, Copy)]
@@ -80,7 +80,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// A sum, a difference or a product that has to fit `i32`: see [`purlin_ir::typing`].
+    /// A sum, a difference or a product that has to fit `i32`: see [`kingpost_ir::typing`].
     fn held(&self, value: Typed) -> Typed {
         match value {
             Typed::Int(e, ty) if self.is_held(ty) && e.may_leave_its_type() => {

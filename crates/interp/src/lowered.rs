@@ -2,9 +2,9 @@
 
 use super::node::{Complex, ComplexOp, Int, Number, Real, Truth};
 use crate::op::{OpKind, Tally};
-use purlin_ir::expr::MathFn;
-use purlin_ir::types::ScalarType;
-use purlin_ir::typing::{ExprType, TypeError};
+use kingpost_ir::expr::MathFn;
+use kingpost_ir::types::ScalarType;
+use kingpost_ir::typing::{ExprType, TypeError};
 
 /// A lowered expression and its type.
 pub(super) enum Typed {
@@ -32,7 +32,7 @@ impl Typed {
         }
     }
 
-    /// [`purlin_ir::TypedExpr::is_narrow`].
+    /// [`kingpost_ir::TypedExpr::is_narrow`].
     pub(super) fn is_narrow(&self) -> bool {
         match self {
             Self::Int(Int::Const(c), ExprType::Literal) => i32::try_from(*c).is_ok(),

@@ -6,11 +6,11 @@ use super::observe::Observer;
 use super::points::{Points, Span, Stop, TooLarge};
 use super::store::{Elements, Pair, Slot};
 use crate::op::Tally;
-use purlin_ir::expr::UpdateOp;
-use purlin_ir::ids::{Id, InameId, InsnId, VarId};
-use purlin_ir::kernel::Kernel;
-use purlin_ir::types::ScalarType;
-use purlin_ir::typing::ExprType;
+use kingpost_ir::expr::UpdateOp;
+use kingpost_ir::ids::{Id, InameId, InsnId, VarId};
+use kingpost_ir::kernel::Kernel;
+use kingpost_ir::types::ScalarType;
+use kingpost_ir::typing::ExprType;
 
 pub(super) type Fault = Box<InterpError>;
 pub(super) type Eval<T> = Result<T, Fault>;

@@ -1,7 +1,7 @@
 //! The functions of the mathematics library of C.
 
-use purlin_ir::expr::MathFn;
-use purlin_ir::math;
+use kingpost_ir::expr::MathFn;
+use kingpost_ir::math;
 
 /// The value in `f64`. For `f32` the result is rounded once more, which is at least as accurate as
 /// the C function of that type; `fma` has its own since rounding twice would be wrong.

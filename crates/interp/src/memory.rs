@@ -1,8 +1,8 @@
 //! What a kernel is run on: parameters and arguments by name.
 
-use purlin_ir::kernel::Kernel;
-use purlin_ir::types::{Flag, ScalarType};
-use purlin_ir::{Bf16, Complex, F16, TableData};
+use kingpost_ir::kernel::Kernel;
+use kingpost_ir::types::{Flag, ScalarType};
+use kingpost_ir::{Bf16, Complex, F16, TableData};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 

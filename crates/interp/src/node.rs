@@ -4,9 +4,9 @@
 //! held as an `f64` whatever its type; `single` marks operations that round to `f32`.
 
 use crate::op::Tally;
-use purlin_ir::expr::{MathFn, UpdateOp};
-use purlin_ir::ids::{InameId, InsnId, VarId};
-use purlin_ir::types::ScalarType;
+use kingpost_ir::expr::{MathFn, UpdateOp};
+use kingpost_ir::ids::{InameId, InsnId, VarId};
+use kingpost_ir::types::ScalarType;
 
 /// An element of a variable.
 #[derive(Clone, Debug)]
@@ -211,7 +211,7 @@ pub enum Int {
 
 impl Int {
     /// Whether this is a sum, a difference, a product or a negation of elements, as
-    /// [`purlin_ir::TypedExpr::is_made_of_elements`] says of the kernel's expressions.
+    /// [`kingpost_ir::TypedExpr::is_made_of_elements`] says of the kernel's expressions.
     pub fn may_leave_its_type(&self) -> bool {
         match self {
             Self::Neg(..) | Self::Arith { op: IntOp::Add | IntOp::Sub | IntOp::Mul | IntOp::Shl, .. } => {

@@ -1,6 +1,6 @@
 //! Watching a run.
 
-use purlin_ir::ids::{InameId, InsnId, VarId};
+use kingpost_ir::ids::{InameId, InsnId, VarId};
 
 /// Called during a run, in the order things happen.
 ///

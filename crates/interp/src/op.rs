@@ -1,7 +1,7 @@
 //! Kinds of operations and how often each was done.
 
-use purlin_ir::expr::{MathFn, UpdateOp};
-use purlin_ir::types::ScalarType;
+use kingpost_ir::expr::{MathFn, UpdateOp};
+use kingpost_ir::types::ScalarType;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The values a loop takes, in ascending order, without storing them.
 
 use super::node::{Condition, Form};
-use purlin_ir::ids::InameId;
+use kingpost_ir::ids::InameId;
 
 /// A number of a domain left 64 bits (or a sub-expression 128).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Form {
     pub(crate) fn eval<E: From<TooLarge>>(
         &self,
         iname: &dyn Fn(InameId) -> i64,
-        var: &mut dyn FnMut(purlin_ir::ids::VarId) -> Result<i64, E>,
+        var: &mut dyn FnMut(kingpost_ir::ids::VarId) -> Result<i64, E>,
     ) -> Result<i128, E> {
         let mut sum = self.constant; // at most some terms of 2^63 * 2^40
         for (i, c) in &self.inames {
@@ -147,7 +147,7 @@ impl Points {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use purlin_ir::ids::Id;
+    use kingpost_ir::ids::Id;
 
     fn all(mut points: Points) -> Vec<i64> {
         let mut found = Vec::new();

@@ -1,7 +1,7 @@
 //! Which operations are exact: another rounding cannot change them.
 
 use super::node::RealOp;
-use purlin_ir::expr::MathFn;
+use kingpost_ir::expr::MathFn;
 
 /// Whether `value` is `a op b` without a rounding error. The errors are computed by error-free
 /// transformations (Ogita et al. 2005, section 2).

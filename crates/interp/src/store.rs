@@ -3,10 +3,10 @@
 use super::error::InterpError;
 use super::memory::{Memory, Value};
 use super::node::Program;
-use purlin_ir::constant::TableData;
-use purlin_ir::ids::{Id, VarId};
-use purlin_ir::kernel::{Direction, Kernel, VarKind, Variable};
-use purlin_ir::types::{Class, ScalarType};
+use kingpost_ir::constant::TableData;
+use kingpost_ir::ids::{Id, VarId};
+use kingpost_ir::kernel::{Direction, Kernel, VarKind, Variable};
+use kingpost_ir::types::{Class, ScalarType};
 
 /// Elements a temporary may have in a run: 4 GiB with their marks.
 const MAX_MADE: usize = 1 << 28;

@@ -4,10 +4,10 @@ use crate::InterpError;
 use crate::memory::{Memory, Value};
 use crate::node::Program;
 use crate::store::element_name;
-use purlin_ir::ids::Id;
-use purlin_ir::kernel::{Assumption, Direction, Kernel, VarKind};
-use purlin_ir::symmetry::{Element, Symmetry};
-use purlin_ir::{Affine, Atom, TableData, VarId};
+use kingpost_ir::ids::Id;
+use kingpost_ir::kernel::{Assumption, Direction, Kernel, VarKind};
+use kingpost_ir::symmetry::{Element, Symmetry};
+use kingpost_ir::{Affine, Atom, TableData, VarId};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 

@@ -1,10 +1,10 @@
 //! No input makes the parser panic, overflow the stack or take long.
 
+use kingpost_ir::text::parse;
+use kingpost_sample::{SampleConfig, arbitrary_kernel, config};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use purlin_ir::text::parse;
-use purlin_sample::{SampleConfig, arbitrary_kernel, config};
 
 /// Parses, and checks what every error must hold.
 fn survives(text: &str) {

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 /// Builds a kernel from top to bottom.
 ///
 /// ```
-/// use purlin_ir::{Access, Affine, Direction, Expr, KernelBuilder, ScalarType};
+/// use kingpost_ir::{Access, Affine, Direction, Expr, KernelBuilder, ScalarType};
 ///
 /// let mut b = KernelBuilder::new("scale");
 /// let n = b.param("n", ScalarType::I32);
@@ -28,7 +28,7 @@ use std::collections::BTreeSet;
 /// b.close_loop();
 /// let kernel = b.finish()?;
 /// assert_eq!(kernel.insns.len(), 1);
-/// # Ok::<(), purlin_ir::KernelError>(())
+/// # Ok::<(), kingpost_ir::KernelError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct KernelBuilder {

@@ -17,7 +17,7 @@ impl KernelBuilder {
     /// scalar before.
     ///
     /// ```
-    /// use purlin_ir::{Access, Affine, BinaryOp, Direction, Expr, KernelBuilder, ScalarType, UpdateOp};
+    /// use kingpost_ir::{Access, Affine, BinaryOp, Direction, Expr, KernelBuilder, ScalarType, UpdateOp};
     ///
     /// let mut b = KernelBuilder::new("clipped");
     /// let n = b.param("n", ScalarType::I32);
@@ -35,7 +35,7 @@ impl KernelBuilder {
     /// let text = b.finish()?.to_string();
     /// assert!(text.contains("taken_set: taken = 1.0 < x[i]\n  count: lost += x[i] - 1.0 if taken\n"));
     /// assert!(text.contains("halve: x[i] = x[i]*0.5 if not taken\n"));
-    /// # Ok::<(), purlin_ir::KernelError>(())
+    /// # Ok::<(), kingpost_ir::KernelError>(())
     /// ```
     pub fn open_if(&mut self, condition: impl Into<Expr>) {
         self.open_block(BlockKind::If(vec![Some(condition.into())], Vec::new()));
@@ -67,7 +67,7 @@ impl KernelBuilder {
     /// all after it, do nothing. [`Self::close_loop`] closes it.
     ///
     /// ```
-    /// use purlin_ir::{Access, Affine, BinaryOp, Direction, Expr, KernelBuilder, ScalarType};
+    /// use kingpost_ir::{Access, Affine, BinaryOp, Direction, Expr, KernelBuilder, ScalarType};
     ///
     /// // Newton's method for a square root
     /// let mut b = KernelBuilder::new("root");
@@ -80,7 +80,7 @@ impl KernelBuilder {
     /// b.close_loop();
     /// let text = b.finish()?.to_string();
     /// assert!(text.contains("k_on_set: k_on = true\nfor k in 0..50\n  k_on_set_1: k_on = 1e-9 < x*x - a if k_on\n"));
-    /// # Ok::<(), purlin_ir::KernelError>(())
+    /// # Ok::<(), kingpost_ir::KernelError>(())
     /// ```
     pub fn open_while(
         &mut self,
@@ -98,7 +98,7 @@ impl KernelBuilder {
     /// without a type of its own, such as a literal, is stored as `i64` or `f64`.
     ///
     /// ```
-    /// use purlin_ir::{Access, Affine, Direction, Expr, KernelBuilder, ScalarType};
+    /// use kingpost_ir::{Access, Affine, Direction, Expr, KernelBuilder, ScalarType};
     ///
     /// let mut b = KernelBuilder::new("squares");
     /// let x = b.argument("x", ScalarType::F32, [Affine::constant(8)], Direction::InOut);
@@ -108,7 +108,7 @@ impl KernelBuilder {
     /// b.close_loop();
     /// let text = b.finish()?.to_string();
     /// assert!(text.contains("temp size: f32 private") && text.contains("  size_set: size = x[i]*x[i]\n"));
-    /// # Ok::<(), purlin_ir::KernelError>(())
+    /// # Ok::<(), kingpost_ir::KernelError>(())
     /// ```
     pub fn let_value(&mut self, name: impl Into<String>, value: impl Into<Expr>) -> VarId {
         let value = value.into();

@@ -3,13 +3,13 @@
 //! `> errors` for what is wrong with it.
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
-use purlin_facts::{Answers, Fact};
-use purlin_ir::text::{parse, print};
+use kingpost_facts::{Answers, Fact};
+use kingpost_ir::text::{parse, print};
 use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    purlin_facts::main(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/facts")), answer)
+    kingpost_facts::main(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/facts")), answer)
 }
 
 fn answer(fact: &Fact) -> Result<Answers, String> {

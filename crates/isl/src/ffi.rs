@@ -1,13 +1,13 @@
 //! The C functions of libisl that this crate calls.
 //!
-//! `purlin-isl-sys` compiles and links it. Signatures follow isl 0.27's headers. In isl's words an
+//! `kingpost-isl-sys` compiles and links it. Signatures follow isl 0.27's headers. In isl's words an
 //! argument is *taken* (`__isl_take`: the callee frees it, also when it fails) or *kept*.
 #![allow(non_camel_case_types)]
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
 // Without a mention in the source the linker would not see libisl.
-use purlin_isl_sys as _;
+use kingpost_isl_sys as _;
 
 macro_rules! opaque {
     ($($name:ident),* $(,)?) => {

@@ -5,7 +5,7 @@
 //! Everything else in the workspace that crosses threads or is stored is plain data too.
 //!
 //! ```
-//! use purlin_isl::{Affine, Constraint, Set, SetSpace};
+//! use kingpost_isl::{Affine, Constraint, Set, SetSpace};
 //!
 //! // [N] -> { [i] : 0 <= i < N and i mod 4 = 1 }
 //! let space = SetSpace::new(&["i"], &["N"]);
@@ -21,7 +21,7 @@
 //! assert_eq!(set.fix("N", 20)?.count()?, 5);
 //! let witness = set.lexmin_point()?;
 //! assert_eq!(witness, Some(vec![("N".to_owned(), 2), ("i".to_owned(), 1)]));
-//! # Ok::<(), purlin_isl::IslError>(())
+//! # Ok::<(), kingpost_isl::IslError>(())
 //! ```
 
 // a new variant must not fall into an old arm unseen

@@ -29,7 +29,7 @@ pub(crate) struct MapShape {
 ///
 /// ```compile_fail
 /// fn needs_send<T: Send>() {}
-/// needs_send::<purlin_isl::Map>();
+/// needs_send::<kingpost_isl::Map>();
 /// ```
 ///
 /// # Errors

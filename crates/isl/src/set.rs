@@ -30,7 +30,7 @@ pub(crate) struct SetShape {
 ///
 /// ```compile_fail
 /// fn needs_send<T: Send>() {}
-/// needs_send::<purlin_isl::Set>();
+/// needs_send::<kingpost_isl::Set>();
 /// ```
 ///
 /// # Errors

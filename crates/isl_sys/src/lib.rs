@@ -5,6 +5,6 @@
 //! them. Integers of at most 32 bits stand in the pointer to a long one (isl's `--with-int=imath-32`):
 //! without that isl allocates for each number, and proofs take 1.7 to 3.6 times as long.
 //!
-//! Declarations of its functions are in `purlin-isl`.
+//! Declarations of its functions are in `kingpost-isl`.
 
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]

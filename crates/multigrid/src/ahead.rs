@@ -2,13 +2,13 @@
 //! copies while the one before is computed.
 
 use crate::{Dimension, Precision, Steps};
-use purlin_ir::AddressSpace;
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::intrinsics::{COPY_ASYNC_F32, COPY_ASYNC_F64};
-use purlin_primitives::primitives::{
+use kingpost_ir::AddressSpace;
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::intrinsics::{COPY_ASYNC_F32, COPY_ASYNC_F64};
+use kingpost_primitives::primitives::{
     DeclareCallee, PipelineLoop, PrefetchArray, ReplaceWithIntrinsic, SplitIname,
 };
-use purlin_primitives::{Schedule, Selection, TransformError};
+use kingpost_primitives::{Schedule, Selection, TransformError};
 
 /// The loop over groups where patches are taken one after the other; `p0` is then that over the
 /// patches of a group.

@@ -4,8 +4,8 @@ use crate::MultigridError;
 use crate::hierarchy::Hierarchy;
 use crate::level::At;
 use crate::options::Order;
-use purlin_runtime::Buffer;
-use purlin_solve::{Call, Operator, Queue};
+use kingpost_runtime::Buffer;
+use kingpost_solve::{Call, Operator, Queue};
 
 impl Hierarchy<'_> {
     /// One V-cycle on a level, for its right-hand side, with a given number of smoothing steps before and

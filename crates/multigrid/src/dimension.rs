@@ -44,7 +44,7 @@ impl Precision {
     }
 }
 
-impl From<Precision> for purlin_primitives::primitives::Precision {
+impl From<Precision> for kingpost_primitives::primitives::Precision {
     fn from(precision: Precision) -> Self {
         match precision {
             Precision::Double => Self::F64,

@@ -1,14 +1,14 @@
 //! What can go wrong.
 
 use crate::operation::{Operation, Variant};
-use purlin_capacity::OutOfMemory;
-use purlin_codegen::CodegenError;
-use purlin_fem::element::ElementError;
-use purlin_fem::quadrature::QuadratureError;
-use purlin_ir::text::ParseErrors;
-use purlin_primitives::TransformError;
-use purlin_runtime::RuntimeError;
-use purlin_solve::SolveError;
+use kingpost_capacity::OutOfMemory;
+use kingpost_codegen::CodegenError;
+use kingpost_fem::element::ElementError;
+use kingpost_fem::quadrature::QuadratureError;
+use kingpost_ir::text::ParseErrors;
+use kingpost_primitives::TransformError;
+use kingpost_runtime::RuntimeError;
+use kingpost_solve::SolveError;
 
 /// Why there is no hierarchy, or no solution.
 #[derive(Debug, thiserror::Error)]
@@ -201,7 +201,7 @@ pub enum MultigridError {
         nearest: usize,
     },
     /// An operation that slabs do not have.
-    #[error("bug of purlin: `{0:?}` is no operation on a slab")]
+    #[error("bug of kingpost: `{0:?}` is no operation on a slab")]
     NoSlab(Operation),
     /// A cycle that smooths nowhere.
     #[error("0 smoothing steps before the coarser level and 0 after it: needed one of them at least")]
@@ -219,13 +219,13 @@ pub enum MultigridError {
     )]
     NoTiles(String),
     /// A matrix has no factors; mass matrices are positive definite.
-    #[error("bug of purlin: the mass matrix of degree {0} is not positive definite")]
+    #[error("bug of kingpost: the mass matrix of degree {0} is not positive definite")]
     NotPositive(usize),
     /// A text is no kernel.
-    #[error("bug of purlin: {0}")]
+    #[error("bug of kingpost: {0}")]
     Kernel(#[from] ParseErrors),
     /// A step is refused.
-    #[error("bug of purlin: {0}")]
+    #[error("bug of kingpost: {0}")]
     Step(#[from] TransformError),
     /// A kernel has no code, as where its local arrays do not fit.
     #[error(transparent)]

@@ -11,9 +11,9 @@ use crate::schedules::{Structure, program};
 use crate::slabs::{Neighbours, Slab};
 use crate::texts::{Vectors, narrow_and_widen};
 use crate::{Element, MultigridError, Precision};
-use purlin_codegen::Program;
-use purlin_runtime::{Arg, Buffer, Device, Executable, RuntimeError, download_values, upload_values};
-use purlin_solve::{Call, Queue, run};
+use kingpost_codegen::Program;
+use kingpost_runtime::{Arg, Buffer, Device, Executable, RuntimeError, download_values, upload_values};
+use kingpost_solve::{Call, Queue, run};
 
 /// Matrices of the reference element on the device.
 pub(crate) struct Matrices {

@@ -4,13 +4,13 @@ use crate::ahead;
 use crate::operation::Operation;
 use crate::parities::PAIRS;
 use crate::{Dimension, Element, MultigridError, Precision, Steps};
-use purlin_ir::AddressSpace;
-use purlin_primitives::instruction_lines::{InstructionLines, pad_lines};
-use purlin_primitives::primitives::{
+use kingpost_ir::AddressSpace;
+use kingpost_primitives::instruction_lines::{InstructionLines, pad_lines};
+use kingpost_primitives::primitives::{
     AliasStorage, CopyTable, CropTable, DistributeLoop, ExpandArray, MakeAtomic, PadInames, PrefetchArray,
     RemoveUnusedVars, SetAddressSpace, SplitSum,
 };
-use purlin_primitives::{Schedule, Selection};
+use kingpost_primitives::{Schedule, Selection};
 use std::collections::BTreeMap;
 
 /// Nodes of a tile.

@@ -2,11 +2,11 @@
 
 pub use crate::operation::{Blocks, Operation, Variant};
 use crate::{Dimension, Element, MultigridError, Precision};
-use purlin_ir::text::parse;
-use purlin_ir::{Kernel, Variable};
-use purlin_primitives::primitives::fix_parameter::ParamValue;
-use purlin_primitives::primitives::{Assume, FixParameter, SetPrecision};
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_ir::text::parse;
+use kingpost_ir::{Kernel, Variable};
+use kingpost_primitives::primitives::fix_parameter::ParamValue;
+use kingpost_primitives::primitives::{Assume, FixParameter, SetPrecision};
+use kingpost_primitives::{Schedule, TransformError};
 
 /// The plain kernel of an operation: every loop in order, every number in a precision.
 ///

@@ -9,9 +9,9 @@ use crate::schedules::{Structure, program};
 use crate::slabs::Slab;
 use crate::texts::compiled;
 use crate::{Element, Hierarchy, Line, MultigridError, Order, Precision, VCycle};
-use purlin_codegen::Program;
-use purlin_runtime::{Arg, Buffer, Device, Executable, buffer_of, download_values, upload_values};
-use purlin_solve::{Call, Gmres, GmresOptions, LinearReport, Operator, Queue, run};
+use kingpost_codegen::Program;
+use kingpost_runtime::{Arg, Buffer, Device, Executable, buffer_of, download_values, upload_values};
+use kingpost_solve::{Call, Gmres, GmresOptions, LinearReport, Operator, Queue, run};
 use std::f64::consts::PI;
 
 /// The operator of a mesh without its matrix, in double precision: inner nodes among each other.
@@ -55,7 +55,7 @@ impl LevelOperator {
                 mass: buffer_of(device, &line.cell_mass.entries)?,
                 stiffness: buffer_of(device, &line.cell_stiffness.entries)?,
             },
-            clear: compiled(device, include_str!("../kernels/clear.purlin"), &["v"], Precision::Double)?,
+            clear: compiled(device, include_str!("../kernels/clear.kingpost"), &["v"], Precision::Double)?,
             residual,
         })
     }
@@ -75,7 +75,7 @@ impl LevelOperator {
             element,
             slab: Slab::of((mesh.cells(), mesh.cells()), 0, 1),
             arrays: OperatorArrays::Mesh(arrays),
-            clear: compiled(device, include_str!("../kernels/clear.purlin"), &["v"], Precision::Double)?,
+            clear: compiled(device, include_str!("../kernels/clear.kingpost"), &["v"], Precision::Double)?,
             residual: executable(device, Operation::MeshResidual, element)?,
         })
     }
@@ -255,7 +255,12 @@ impl<'d> PreconditionedSolver<'d> {
         let transfer = match start {
             Start::Zero => None,
             Start::Nested => Some(Transfer {
-                clear: compiled(device, include_str!("../kernels/clear.purlin"), &["v"], Precision::Double)?,
+                clear: compiled(
+                    device,
+                    include_str!("../kernels/clear.kingpost"),
+                    &["v"],
+                    Precision::Double,
+                )?,
                 restrict: executable(device, Operation::Restrict, element)?,
                 prolongate: executable(device, Operation::Prolongate, element)?,
                 prolongation: buffer_of(device, &hierarchy.line().prolongation.entries)?,

@@ -6,8 +6,8 @@ use crate::on_mesh::MeshArrays;
 use crate::options::{HierarchyOptions, Relaxation};
 use crate::slabs::Slab;
 use crate::{Element, MultigridError, Precision};
-use purlin_runtime::{Buffer, Device};
-use purlin_solve::Wire;
+use kingpost_runtime::{Buffer, Device};
+use kingpost_solve::Wire;
 
 /// The vectors of a level, or of the part of it that a device has.
 pub(crate) struct Level {

@@ -61,4 +61,4 @@ pub use slabs::{Exchanges, SlabOptions, SlabSolver};
 pub use tensor::TensorTables;
 
 /// Whether steps are taken.
-type Steps = Result<(), purlin_primitives::TransformError>;
+type Steps = Result<(), kingpost_primitives::TransformError>;

@@ -2,8 +2,8 @@
 
 use crate::matrix::{Matrix, lagrange, lagrange_slopes};
 use crate::{Dimension, MultigridError, TensorTables};
+use kingpost_fem::quadrature::{gauss_jacobi, gauss_lobatto};
 use nalgebra::{Cholesky, DMatrix, SymmetricEigen};
-use purlin_fem::quadrature::{gauss_jacobi, gauss_lobatto};
 
 /// Matrices of a cell of length 1 and of a patch of two such cells, in the Lagrange basis of the
 /// Gauss–Lobatto–Legendre nodes.

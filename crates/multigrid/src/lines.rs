@@ -5,12 +5,12 @@ use crate::mesh_plans;
 use crate::operation::{Blocks, Operation};
 use crate::plan::{Plan, plan};
 use crate::{Dimension, Element, Precision, Steps};
-use purlin_ir::kernel::VarKind;
-use purlin_ir::{AddressSpace, Affine, AxisTag, Variable};
-use purlin_primitives::primitives::{
+use kingpost_ir::kernel::VarKind;
+use kingpost_ir::{AddressSpace, Affine, AxisTag, Variable};
+use kingpost_primitives::primitives::{
     AliasStorage, ContractArray, ExpandArray, PadArray, PrefetchArray, SetAddressSpace, SplitIname, Tag,
 };
-use purlin_primitives::{Schedule, ScheduleSteps, TransformError};
+use kingpost_primitives::{Schedule, ScheduleSteps, TransformError};
 
 /// Whether lines take each other's place. It saves half of the local memory; in three dimensions up
 /// to degree 4, where that does not bind, the rows of equal length cost more: 7.8 instead of 9.3

@@ -2,8 +2,8 @@
 
 use crate::mesh::DeformedMesh;
 use crate::{Dimension, MultigridError};
-use purlin_fem::element::CellShape;
-use purlin_fem::mesh::Mesh;
+use kingpost_fem::element::CellShape;
+use kingpost_fem::mesh::Mesh;
 
 /// A mesh whose cells lie in rows, columns and layers, such as that of a Gmsh file, in any order
 /// and with vertices numbered anyhow.

@@ -1,9 +1,9 @@
 //! Meshes of squares or cubes whose vertices lie elsewhere, with a coefficient.
 
 use crate::{Dimension, Element, MultigridError};
+use kingpost_capacity::check_memory;
+use kingpost_fem::quadrature::gauss_lobatto;
 use nalgebra::Matrix3;
-use purlin_capacity::check_memory;
-use purlin_fem::quadrature::gauss_lobatto;
 
 /// The cells of a unit square or cube with their vertices moved, and a coefficient on them.
 ///

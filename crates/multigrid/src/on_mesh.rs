@@ -3,7 +3,7 @@
 use crate::line::Line;
 use crate::mesh::{DeformedMesh, Surrogate};
 use crate::{MultigridError, Precision};
-use purlin_runtime::{Arg, Buffer, Device, RuntimeError, buffer_of};
+use kingpost_runtime::{Arg, Buffer, Device, RuntimeError, buffer_of};
 
 /// A vector in a precision.
 pub(crate) fn upload(

@@ -4,11 +4,11 @@
 use crate::ahead::SOURCE;
 use crate::line::Line;
 use crate::{Element, MultigridError, Steps};
-use purlin_ir::AddressSpace;
-use purlin_primitives::primitives::{
+use kingpost_ir::AddressSpace;
+use kingpost_primitives::primitives::{
     CopyTable, DecomposeParity, DistributeLoop, ExpandArray, FixArgument, PrefetchArray, StageValue,
 };
-use purlin_primitives::{Schedule, Selection};
+use kingpost_primitives::{Schedule, Selection};
 
 /// Places for the parts of a parity: the lines of half a tile of sixteen.
 pub(crate) const HALF: usize = 8;

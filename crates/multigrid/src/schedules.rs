@@ -8,13 +8,13 @@ pub use crate::lines::{pad_as_a_patch, share};
 use crate::parities::{HALF, decompose};
 pub use crate::structure::Structure;
 use crate::{Dimension, Element, MultigridError, Precision, Steps};
-use purlin_codegen::{Options, Program, generate};
-use purlin_ir::{AddressSpace, AxisTag, BinaryOp, Expr, InameId, Insn, Kernel, UpdateOp};
-use purlin_primitives::primitives::{
+use kingpost_codegen::{Options, Program, generate};
+use kingpost_ir::{AddressSpace, AxisTag, BinaryOp, Expr, InameId, Insn, Kernel, UpdateOp};
+use kingpost_primitives::primitives::{
     FixArgument, LaunchHint, MakeAtomic, SetAddressSpace, SplitIname, SplitSum, Tag,
 };
-use purlin_primitives::{Schedule, ScheduleSteps, Selection};
-use purlin_runtime::Backend;
+use kingpost_primitives::{Schedule, ScheduleSteps, Selection};
+use kingpost_runtime::Backend;
 
 /// The schedule of an operation. The steps that run patches and cells in parallel prove that those
 /// of one colour touch no node of each other.

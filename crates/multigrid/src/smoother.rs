@@ -6,8 +6,8 @@ use crate::level::At;
 use crate::on_mesh::MeshArrays;
 use crate::operation::Blocks;
 use crate::options::{Order, Relaxation};
-use purlin_runtime::{Arg, Buffer, Executable};
-use purlin_solve::{Call, Queue};
+use kingpost_runtime::{Arg, Buffer, Executable};
+use kingpost_solve::{Call, Queue};
 
 /// Factors of the old direction and of what is added to it, of each step.
 ///

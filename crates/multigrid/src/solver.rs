@@ -2,7 +2,7 @@
 
 use crate::hierarchy::{Hierarchy, Which};
 use crate::{Dimension, MultigridError, Order};
-use purlin_solve::{LinearReason, LinearReport};
+use kingpost_solve::{LinearReason, LinearReport};
 
 impl Hierarchy<'_> {
     /// The right-hand side of a source of 1 on a level.

@@ -2,7 +2,7 @@
 
 use crate::operation::Operation;
 use crate::{Dimension, Element, Precision, mesh_plans};
-use purlin_runtime::Backend;
+use kingpost_runtime::Backend;
 use serde::{Deserialize, Serialize};
 
 /// How a kernel is mapped onto a device.

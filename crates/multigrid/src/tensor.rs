@@ -2,8 +2,8 @@
 
 use crate::MultigridError;
 use crate::matrix::{Matrix, lagrange, lagrange_slopes};
-use purlin_fem::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
-use purlin_fem::quadrature::{QuadratureScheme, Rule, gauss_jacobi, gauss_lobatto, rule};
+use kingpost_fem::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
+use kingpost_fem::quadrature::{QuadratureScheme, Rule, gauss_jacobi, gauss_lobatto, rule};
 
 /// Largest difference of an entry from a product, relative to the largest entry of its table.
 /// Elements have their functions by the inverse of a Vandermonde matrix, whose roundings grow with

@@ -1,12 +1,12 @@
 //! Kernels on vectors of any length: texts with their schedules.
 
 use crate::{MultigridError, Precision};
-use purlin_codegen::{Options, generate};
-use purlin_primitives::Primitive;
-use purlin_primitives::primitives::SetPrecision;
-use purlin_primitives::steps;
-use purlin_runtime::{Buffer, Device, Executable, download_values};
-use purlin_solve::{Call, SolveError, compile_text, run};
+use kingpost_codegen::{Options, generate};
+use kingpost_primitives::Primitive;
+use kingpost_primitives::primitives::SetPrecision;
+use kingpost_primitives::steps;
+use kingpost_runtime::{Buffer, Device, Executable, download_values};
+use kingpost_solve::{Call, SolveError, compile_text, run};
 
 /// A kernel that has some variables in a precision.
 pub(crate) fn compiled(
@@ -26,7 +26,8 @@ pub(crate) fn compiled(
 
 /// What rounds a vector to single precision, and what goes back.
 pub(crate) fn narrow_and_widen(device: &dyn Device) -> Result<[Executable; 2], MultigridError> {
-    let [narrow, widen] = [include_str!("../kernels/narrow.purlin"), include_str!("../kernels/widen.purlin")];
+    let [narrow, widen] =
+        [include_str!("../kernels/narrow.kingpost"), include_str!("../kernels/widen.kingpost")];
     Ok([compile_text(device, narrow)?, compile_text(device, widen)?])
 }
 
@@ -42,15 +43,15 @@ pub(crate) struct Vectors {
 impl Vectors {
     pub(crate) fn new(device: &dyn Device, precision: Precision) -> Result<Self, MultigridError> {
         Ok(Self {
-            clear: compiled(device, include_str!("../kernels/clear.purlin"), &["v"], precision)?,
-            copy: compiled(device, include_str!("../kernels/copy.purlin"), &["from", "to"], precision)?,
+            clear: compiled(device, include_str!("../kernels/clear.kingpost"), &["v"], precision)?,
+            copy: compiled(device, include_str!("../kernels/copy.kingpost"), &["from", "to"], precision)?,
             direction: compiled(
                 device,
-                include_str!("../kernels/direction.purlin"),
+                include_str!("../kernels/direction.kingpost"),
                 &["old", "new", "z", "d", "x"],
                 precision,
             )?,
-            square: compiled(device, include_str!("../kernels/square.purlin"), &["v"], precision)?,
+            square: compiled(device, include_str!("../kernels/square.kingpost"), &["v"], precision)?,
             sum: device.allocate(8)?,
         })
     }

@@ -8,7 +8,7 @@ use crate::primitives::{
 };
 use crate::schedule::Loop;
 use crate::{Schedule, TransformError};
-use purlin_ir::{AddressSpace, AxisTag};
+use kingpost_ir::{AddressSpace, AxisTag};
 
 type Steps = Result<(), TransformError>;
 

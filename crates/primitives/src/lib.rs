@@ -1,10 +1,10 @@
-//! All primitives of Purlin as one set, with the frame they stand in: what recipes and strategies
+//! All primitives of Kingpost as one set, with the frame they stand in: what recipes and strategies
 //! are written with.
 //!
 //! ```
-//! use purlin_primitives::{Recipe, primitives::SplitIname};
+//! use kingpost_primitives::{Recipe, primitives::SplitIname};
 //!
-//! let kernel = purlin_ir::text::parse(
+//! let kernel = kingpost_ir::text::parse(
 //!     "kernel scale\nparam n: i32\narg y: f64[n] inout\n\nfor i in 0..n\n  s: y[i] = 2.0*y[i]\n",
 //! )?;
 //! let blocked = Recipe::default().then(SplitIname::new("i", 4)).apply(&kernel)?;
@@ -15,10 +15,10 @@
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
-pub use purlin_algebra::{monomials, polynomial};
-pub use purlin_programs as programs;
-pub use purlin_steps::*;
-pub use purlin_transforms::ScheduleSteps;
+pub use kingpost_algebra::{monomials, polynomial};
+pub use kingpost_programs as programs;
+pub use kingpost_steps::*;
+pub use kingpost_transforms::ScheduleSteps;
 
 use std::sync::OnceLock;
 
@@ -26,19 +26,19 @@ pub mod instruction_lines;
 
 /// The primitives by their types, with the types of their arguments.
 pub mod primitives {
-    pub use purlin_algebra::primitives::*;
-    pub use purlin_transforms::primitives::*;
+    pub use kingpost_algebra::primitives::*;
+    pub use kingpost_transforms::primitives::*;
 }
 
-/// Purlin's own primitives, as a set that others can be added to.
+/// Kingpost's own primitives, as a set that others can be added to.
 ///
 /// ```
-/// assert!(purlin_primitives::steps().row("split_iname").is_some());
+/// assert!(kingpost_primitives::steps().row("split_iname").is_some());
 /// ```
 pub fn steps() -> &'static StepSet {
     static SET: OnceLock<StepSet> = OnceLock::new();
     SET.get_or_init(|| {
-        let rows = purlin_transforms::rows().into_iter().chain(purlin_algebra::rows());
-        StepSet::of(rows).with_combined(purlin_transforms::combined())
+        let rows = kingpost_transforms::rows().into_iter().chain(kingpost_algebra::rows());
+        StepSet::of(rows).with_combined(kingpost_transforms::combined())
     })
 }

@@ -5,5 +5,5 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/facts"));
-    purlin_step_facts::main(purlin_primitives::steps(), folder)
+    kingpost_step_facts::main(kingpost_primitives::steps(), folder)
 }

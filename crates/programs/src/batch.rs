@@ -2,12 +2,12 @@
 
 use crate::fuse::assumed_arrays;
 use crate::{checked, refused};
-use purlin_ir::{
+use kingpost_ir::{
     AddressSpace, Affine, Atom, AxisTag, Domain, Expr, Iname, Kernel, Node, Places, ScalarType, VarId,
     VarKind, Variable,
 };
-use purlin_steps::lookup;
-use purlin_steps::refusal::{Refusal, TransformError};
+use kingpost_steps::lookup;
+use kingpost_steps::refusal::{Refusal, TransformError};
 use std::collections::BTreeSet;
 
 /// How many data there are.
@@ -23,10 +23,10 @@ pub enum Batches {
 /// around everything has its index.
 ///
 /// ```
-/// use purlin_programs::{Batches, to_batched};
+/// use kingpost_programs::{Batches, to_batched};
 ///
 /// let dot = "kernel dot\nparam n: i32\narg a: f64[n] in\narg b: f64[n] in\narg s: f64 out\n\ns0: s = sum(i in 0..n: a[i]*b[i])\n";
-/// let dot = purlin_ir::text::parse(dot)?;
+/// let dot = kingpost_ir::text::parse(dot)?;
 /// let batched = to_batched(&dot, &Batches::Param("m".into()), &["a", "s"], "batch")?;
 /// assert_eq!(batched.to_string(), "\
 /// kernel dot

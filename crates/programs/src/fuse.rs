@@ -1,12 +1,12 @@
 //! Two programs in a row as one.
 
 use crate::{checked, refused};
-use purlin_ir::{
+use kingpost_ir::{
     Affine, Assumption, Atom, AxisTag, CalleeId, Direction, Expr, Id, Kernel, Launch, Layout, Node, Places,
     VarId, VarKind, Variable,
 };
-use purlin_steps::nest::new_loop;
-use purlin_steps::refusal::{Refusal, TransformError};
+use kingpost_steps::nest::new_loop;
+use kingpost_steps::refusal::{Refusal, TransformError};
 use std::collections::BTreeMap;
 
 /// A program made of two.
@@ -27,11 +27,11 @@ pub struct Fused {
 /// here.
 ///
 /// ```
-/// use purlin_programs::fuse_kernels;
+/// use kingpost_programs::fuse_kernels;
 ///
 /// let twice = "kernel twice\nparam n: i32\narg a: f64[n] in\narg b: f64[n] out\n\nfor i in 0..n\n  s: b[i] = 2.0*a[i]\n";
 /// let add = "kernel add\nparam n: i32\narg b: f64[n] in\narg c: f64[n] inout\n\nfor i in 0..n\n  s: c[i] += b[i]\n";
-/// let [twice, add] = [twice, add].map(|text| purlin_ir::text::parse(text).expect("a kernel"));
+/// let [twice, add] = [twice, add].map(|text| kingpost_ir::text::parse(text).expect("a kernel"));
 /// let fused = fuse_kernels(&twice, &add, "both")?;
 /// assert_eq!(fused.kernel.to_string(), "\
 /// kernel both

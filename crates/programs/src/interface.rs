@@ -1,17 +1,17 @@
 //! The same program with other names of arguments, or fewer of them.
 
 use crate::{checked, refused};
-use purlin_ir::{Assumption, Atom, Expr, Id, Kernel, VarId, VarKind, Variable};
-use purlin_steps::lookup;
-use purlin_steps::mentioned::mentioned;
-use purlin_steps::refusal::{Refusal, TransformError};
+use kingpost_ir::{Assumption, Atom, Expr, Id, Kernel, VarId, VarKind, Variable};
+use kingpost_steps::lookup;
+use kingpost_steps::mentioned::mentioned;
+use kingpost_steps::refusal::{Refusal, TransformError};
 
 /// Renames parameters and arguments: pairs of the name and the new one, all at once.
 ///
 /// ```
-/// use purlin_programs::rename_arguments;
+/// use kingpost_programs::rename_arguments;
 ///
-/// let kernel = purlin_ir::text::parse("kernel k\narg a: f64[4] in\narg b: f64[4] out\n\nfor i in 0..4\n  s: b[i] = a[i]\n")?;
+/// let kernel = kingpost_ir::text::parse("kernel k\narg a: f64[4] in\narg b: f64[4] out\n\nfor i in 0..4\n  s: b[i] = a[i]\n")?;
 /// let swapped = rename_arguments(&kernel, &[("a", "b"), ("b", "a")])?;
 /// assert!(swapped.to_string().contains("s: a[i] = b[i]"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

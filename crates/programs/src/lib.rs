@@ -14,8 +14,8 @@ pub use batch::{Batches, to_batched};
 pub use fuse::{Fused, fuse_kernels};
 pub use interface::{remove_unused_arguments, rename_arguments};
 
-use purlin_ir::{Kernel, KernelError};
-use purlin_steps::refusal::{Refusal, TransformError};
+use kingpost_ir::{Kernel, KernelError};
+use kingpost_steps::refusal::{Refusal, TransformError};
 
 /// The canonical form of what was made, if it is well formed.
 fn checked(operation: &str, kernel: Kernel) -> Result<Kernel, TransformError> {

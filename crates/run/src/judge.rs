@@ -1,12 +1,12 @@
 //! Whether the results of a device are those of the interpreter, element by element.
 
 use crate::{LoadError, Loaded, Random, gathered};
-use purlin_codegen::{CodegenError, Options, Target, generate};
-use purlin_interp::{InterpError, Memory, Observer, Value, interpret_with, with_elements};
-use purlin_ir::{
+use kingpost_codegen::{CodegenError, Options, Target, generate};
+use kingpost_interp::{InterpError, Memory, Observer, Value, interpret_with, with_elements};
+use kingpost_ir::{
     Affine, Atom, Bf16, Complex, Direction, F16, Id, Kernel, ScalarType, TableData, VarId, VarKind, Variable,
 };
-use purlin_runtime::{RuntimeError, open};
+use kingpost_runtime::{RuntimeError, open};
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;

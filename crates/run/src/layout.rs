@@ -1,7 +1,7 @@
 //! Arguments in memory as a kernel's layouts say.
 
-use purlin_interp::{Memory, Value, with_elements};
-use purlin_ir::{Affine, Atom, Bf16, Complex, F16, Flag, Kernel, Places, Variable};
+use kingpost_interp::{Memory, Value, with_elements};
+use kingpost_ir::{Affine, Atom, Bf16, Complex, F16, Flag, Kernel, Places, Variable};
 use std::borrow::Cow;
 
 /// The memory with the elements of each array where the layout of `kernel` puts them; what no

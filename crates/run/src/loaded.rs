@@ -1,13 +1,13 @@
 //! A program and its arguments on a device.
 
 use crate::laid_out;
-use purlin_analysis::Analysis;
-use purlin_codegen::plan::HostExprError;
-use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, LaunchPlan, ParameterError, Program};
-use purlin_interp::{InterpError, LaunchReport, Memory, Value, with_elements};
-use purlin_ir::{Kernel, ScalarType};
-use purlin_runtime::cuda::ptxas::Resources;
-use purlin_runtime::{
+use kingpost_analysis::Analysis;
+use kingpost_codegen::plan::HostExprError;
+use kingpost_codegen::{ArgKind, ArgSpec, BufferAccess, LaunchPlan, ParameterError, Program};
+use kingpost_interp::{InterpError, LaunchReport, Memory, Value, with_elements};
+use kingpost_ir::{Kernel, ScalarType};
+use kingpost_runtime::cuda::ptxas::Resources;
+use kingpost_runtime::{
     Arg, Buffer, Device, Executable, Launch, RuntimeError, Timing, TimingOptions, buffer_of, download_values,
 };
 use std::collections::BTreeMap;
@@ -419,14 +419,14 @@ fn downloaded(device: &dyn Device, buffer: &Buffer, ty: ScalarType) -> Result<Va
 #[allow(clippy::unwrap_used)] // how a test fails
 mod tests {
     use super::*;
-    use purlin_codegen::{Options, Target, generate};
-    use purlin_ir::text;
+    use kingpost_codegen::{Options, Target, generate};
+    use kingpost_ir::text;
 
     /// What one program writes, the next one reads, without a value from the memory; in another size it
     /// is refused.
     #[test]
     fn programs_in_turn_share_arrays() {
-        let device = purlin_runtime::open("c").unwrap();
+        let device = kingpost_runtime::open("c").unwrap();
         let compiled = |source: &str| {
             let kernel = text::parse(source).unwrap();
             device.compile(&generate(&kernel, Target::C, &Options::default()).unwrap()).unwrap()
@@ -458,7 +458,7 @@ mod tests {
     /// What a program updates begins again; what it only reads stays on the device.
     #[test]
     fn another_launch_begins_as_the_first() {
-        let device = purlin_runtime::open("c").unwrap();
+        let device = kingpost_runtime::open("c").unwrap();
         let kernel = text::parse(
             "kernel k\narg x: f64[4] in\narg y: f64[4] inout\n\nfor i in 0..4\n  s: y[i] += x[i]\n",
         )

@@ -1,17 +1,17 @@
 //! A form on a mesh with inputs, and what its result must be.
 
-use purlin_fem::mesh::{Mesh, MeshCounts};
-use purlin_fem::numbering::{Numbering, NumberingError, NumberingOrder};
-use purlin_fem::quadrature::QuadratureScheme;
-use purlin_forms::form::{Form, FormError, FunctionSpace, Inputs};
-use purlin_forms::lowering::{Argument, ArgumentRole, LoweredForm, LoweringOptions, lower};
-use purlin_forms::reference;
-use purlin_interp::Memory;
-use purlin_kernels::{Operator, OperatorError};
+use kingpost_fem::mesh::{Mesh, MeshCounts};
+use kingpost_fem::numbering::{Numbering, NumberingError, NumberingOrder};
+use kingpost_fem::quadrature::QuadratureScheme;
+use kingpost_forms::form::{Form, FormError, FunctionSpace, Inputs};
+use kingpost_forms::lowering::{Argument, ArgumentRole, LoweredForm, LoweringOptions, lower};
+use kingpost_forms::reference;
+use kingpost_interp::Memory;
+use kingpost_kernels::{Operator, OperatorError};
 use std::collections::BTreeMap;
 
 use crate::random::Random;
-use purlin_capacity::{OutOfMemory, check_memory};
+use kingpost_capacity::{OutOfMemory, check_memory};
 
 /// Why there is no such problem.
 #[derive(Debug, thiserror::Error)]

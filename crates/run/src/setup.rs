@@ -1,13 +1,13 @@
 //! Inputs that are computed once for many launches.
 
 use crate::{LoadError, Loaded, laid_out};
-use purlin_codegen::{CodegenError, Options, generate};
-use purlin_interp::{Memory, Value};
-use purlin_ir::{AxisTag, Kernel, Node, ScalarType};
-use purlin_primitives::Schedule;
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::lists::{Definition, ListNames, ListOverflow, RowOrder};
-use purlin_runtime::Device;
+use kingpost_codegen::{CodegenError, Options, generate};
+use kingpost_interp::{Memory, Value};
+use kingpost_ir::{AxisTag, Kernel, Node, ScalarType};
+use kingpost_primitives::Schedule;
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::lists::{Definition, ListNames, ListOverflow, RowOrder};
+use kingpost_runtime::Device;
 use std::time::Instant;
 
 /// What computing inputs took.

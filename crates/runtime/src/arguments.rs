@@ -2,8 +2,8 @@
 
 use crate::device::{Arg, Buffer, DeviceInfo, Shared};
 use crate::error::RuntimeError;
-use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, Entry, HostExpr, LaunchPlan};
-use purlin_ir::{Complex, ScalarType};
+use kingpost_codegen::{ArgKind, ArgSpec, BufferAccess, Entry, HostExpr, LaunchPlan};
+use kingpost_ir::{Complex, ScalarType};
 use std::collections::BTreeMap;
 
 /// An argument as the entry point takes it.

@@ -13,7 +13,7 @@ use crate::interrupt::check_interrupt;
 use crate::limits::check_limits;
 use crate::prepared::{prepare, record, repeat, replay, rerun};
 use crate::timing::{Timing, TimingOptions};
-use purlin_codegen::Program;
+use kingpost_codegen::Program;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};

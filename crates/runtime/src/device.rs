@@ -4,8 +4,8 @@ use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Place};
 use crate::resources::Resources;
 use crate::timing::{Timing, TimingOptions};
-use purlin_codegen::{LaunchPlan, Program, Sequence, Target};
-use purlin_ir::Complex;
+use kingpost_codegen::{LaunchPlan, Program, Sequence, Target};
+use kingpost_ir::Complex;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -142,7 +142,9 @@ impl DeviceInfo {
         let all = (self.global_mem_bytes > 0).then_some(self.global_mem_bytes);
         match self.backend {
             // arrays of an OpenCL device, too, are made on the host first
-            Backend::C | Backend::OpenCl => all.into_iter().chain(purlin_capacity::available_memory()).min(),
+            Backend::C | Backend::OpenCl => {
+                all.into_iter().chain(kingpost_capacity::available_memory()).min()
+            }
             Backend::Cuda => all,
         }
     }

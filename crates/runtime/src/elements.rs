@@ -2,7 +2,7 @@
 
 use crate::device::{Buffer, Device};
 use crate::error::RuntimeError;
-use purlin_ir::{Bf16, Complex, F16, Flag, ScalarType};
+use kingpost_ir::{Bf16, Complex, F16, Flag, ScalarType};
 
 mod sealed {
     pub trait Sealed {}

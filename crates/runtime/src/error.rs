@@ -1,13 +1,13 @@
 //! What can go wrong between a program and its results, and how to mend it.
 
-use purlin_codegen::{Feature, ParameterError, Target, plan::HostExprError};
+use kingpost_codegen::{Feature, ParameterError, Target, plan::HostExprError};
 use std::path::PathBuf;
 
 /// Why a backend cannot be used on this machine, and how to get it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
-    /// Purlin was built without it.
-    #[error("this build of Purlin leaves out `{feature}`; build it with the feature `{feature}`")]
+    /// Kingpost was built without it.
+    #[error("this build of Kingpost leaves out `{feature}`; build it with the feature `{feature}`")]
     LeftOut {
         /// The feature.
         feature: &'static str,
@@ -61,7 +61,7 @@ pub enum Unavailable {
     },
     /// NVRTC was not found.
     #[error(
-        "no NVRTC in {searched}; `pip install nvidia-cuda-nvrtc`, set `CUDA_HOME`, or set `PURLIN_CUDA_WHEELS` to the `site-packages` that holds it"
+        "no NVRTC in {searched}; `pip install nvidia-cuda-nvrtc`, set `CUDA_HOME`, or set `KINGPOST_CUDA_WHEELS` to the `site-packages` that holds it"
     )]
     NoNvrtc {
         /// Where it was looked for.
@@ -69,7 +69,7 @@ pub enum Unavailable {
     },
     /// NCCL was not found.
     #[error(
-        "no NCCL (`libnccl.so.2`) in {searched}; install it, or set `PURLIN_CUDA_WHEELS` to the `site-packages` that holds nvidia-nccl-cu13"
+        "no NCCL (`libnccl.so.2`) in {searched}; install it, or set `KINGPOST_CUDA_WHEELS` to the `site-packages` that holds nvidia-nccl-cu13"
     )]
     NoNccl {
         /// Where it was looked for.
@@ -77,7 +77,7 @@ pub enum Unavailable {
     },
     /// ptxas was not found.
     #[error(
-        "no ptxas in {searched}; `pip install nvidia-cuda-nvcc`, set `CUDA_HOME`, or set `PURLIN_CUDA_WHEELS` to the `site-packages` that holds it"
+        "no ptxas in {searched}; `pip install nvidia-cuda-nvcc`, set `CUDA_HOME`, or set `KINGPOST_CUDA_WHEELS` to the `site-packages` that holds it"
     )]
     NoPtxas {
         /// Where it was looked for.
@@ -123,7 +123,7 @@ pub enum RuntimeError {
         device: String,
     },
     /// The device lacks a feature.
-    #[error("`{entry}` needs {}, which `{device}` lacks; choose another device (`purlin devices`)", feature_text(*.feature))]
+    #[error("`{entry}` needs {}, which `{device}` lacks; choose another device (`kingpost devices`)", feature_text(*.feature))]
     MissingFeature {
         /// The program.
         entry: String,
@@ -194,11 +194,11 @@ pub enum RuntimeError {
         /// The table.
         name: String,
         /// Its type.
-        ty: purlin_ir::ScalarType,
+        ty: kingpost_ir::ScalarType,
     },
     /// The device's compiler refused the source.
     #[error(
-        "bug of purlin, unless code of an intrinsic is at fault: the code of `{entry}` does not compile with {compiler}{}; please report the kernel, as `purlin print` shows it, with this log:\n{log}",
+        "bug of kingpost, unless code of an intrinsic is at fault: the code of `{entry}` does not compile with {compiler}{}; please report the kernel, as `kingpost print` shows it, with this log:\n{log}",
         place.as_ref().map_or_else(String::new, |place| format!(", {place}"))
     )]
     Compile {
@@ -213,7 +213,7 @@ pub enum RuntimeError {
     },
     /// The compiled code cannot be loaded.
     #[error(
-        "the compiled `{entry}` cannot be loaded: {reason}; if its directory forbids execution, set `PURLIN_CACHE_DIR` to another"
+        "the compiled `{entry}` cannot be loaded: {reason}; if its directory forbids execution, set `KINGPOST_CACHE_DIR` to another"
     )]
     Load {
         /// The program.
@@ -288,7 +288,7 @@ pub enum RuntimeError {
         /// Its value.
         value: i64,
         /// Its type in the source.
-        ty: purlin_ir::ScalarType,
+        ty: kingpost_ir::ScalarType,
     },
     /// A buffer shorter than the program needs.
     #[error(
@@ -306,7 +306,7 @@ pub enum RuntimeError {
         /// The length as the plan states it.
         len: String,
         /// Element type.
-        ty: purlin_ir::ScalarType,
+        ty: kingpost_ir::ScalarType,
     },
     /// A length or grid that is negative or does not fit 64 bits in bytes.
     #[error(
@@ -388,8 +388,8 @@ pub enum RuntimeError {
     },
     /// A program with code that nobody has allowed to run.
     #[error(
-        "`{entry}` holds code of the callee `{callee}`, which Purlin does not ship, so that it would run whatever its \
-         author wrote; read the source (`purlin print`), and allow it by `--trust`, in Python by `trust=True`, in Rust \
+        "`{entry}` holds code of the callee `{callee}`, which Kingpost does not ship, so that it would run whatever its \
+         author wrote; read the source (`kingpost print`), and allow it by `--trust`, in Python by `trust=True`, in Rust \
          by `Options::with_trust`"
     )]
     Untrusted {
@@ -401,7 +401,7 @@ pub enum RuntimeError {
     /// A program at which the compiler would end the process.
     #[error(
         "the compiler of `{compiler}` ends its process at `{entry}`: {reason}; this is a fault of that compiler, so \
-         nothing was run: choose another device (`purlin devices`), or another method of pocl by \
+         nothing was run: choose another device (`kingpost devices`), or another method of pocl by \
          `POCL_WORK_GROUP_METHOD=workitemloops`"
     )]
     CompilerEnds {
@@ -469,7 +469,9 @@ pub enum RuntimeError {
     },
 
     /// A device on which time means nothing.
-    #[error("`{device}` checks kernels and is no measure of speed; choose another device (`purlin devices`)")]
+    #[error(
+        "`{device}` checks kernels and is no measure of speed; choose another device (`kingpost devices`)"
+    )]
     NotMeasurable {
         /// The device.
         device: String,

@@ -118,7 +118,7 @@ fn worker() -> Result<Sender<Job>, RuntimeError> {
     }
     let (jobs, queue) = channel::<Job>();
     let run = move || queue.into_iter().for_each(|job| job());
-    std::thread::Builder::new().name("purlin kernels".into()).spawn(run).map_err(no_thread)?;
+    std::thread::Builder::new().name("kingpost kernels".into()).spawn(run).map_err(no_thread)?;
     let before = worker.replace(Worker { forks: forks(), jobs: jobs.clone() });
     // the other end of the parent's is a thread that is not here: its locks are left alone
     std::mem::forget(before);

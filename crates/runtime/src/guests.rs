@@ -4,7 +4,7 @@ use crate::device::{Arg, Device, Guest, Shared, Stream};
 use crate::driver::{Checked, Driver};
 use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Ready};
-use purlin_codegen::{ArgKind, ArgSpec, BufferAccess};
+use kingpost_codegen::{ArgKind, ArgSpec, BufferAccess};
 
 /// The arguments with each foreign array as its buffer.
 pub(crate) fn among<'g>(args: &[(&'g str, Arg<'g>)], guests: &'g [Guest<'_>]) -> Vec<(&'g str, Arg<'g>)> {
@@ -174,8 +174,8 @@ mod tests {
     use crate::device::{Backend, DeviceInfo, Optimisation, Origin, Replay};
     use crate::driver::{Call, CallValue};
     use crate::foreign::Place;
-    use purlin_codegen::{HostExpr, LaunchPlan, Program, Target};
-    use purlin_ir::ScalarType;
+    use kingpost_codegen::{HostExpr, LaunchPlan, Program, Target};
+    use kingpost_ir::ScalarType;
     use std::sync::{Arc, Mutex};
 
     /// A card that writes down what it is asked for; its memory is the host's.

@@ -5,7 +5,7 @@
 //! work that is made of these ends soon after the request.
 //!
 //! ```
-//! use purlin_runtime::{RuntimeError, check_interrupt, interruptible};
+//! use kingpost_runtime::{RuntimeError, check_interrupt, interruptible};
 //!
 //! let stopped = interruptible(|| true, || (0..).try_for_each(|_| check_interrupt()));
 //! assert!(matches!(stopped, Err(RuntimeError::Interrupted)));

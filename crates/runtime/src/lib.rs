@@ -1,12 +1,12 @@
 //! Compiles, allocates, launches and times generated programs on CUDA, OpenCL and host C.
 //!
-//! A [`Program`](purlin_codegen::Program) carries its source and its launch plan. [`open`] gives a
+//! A [`Program`](kingpost_codegen::Program) carries its source and its launch plan. [`open`] gives a
 //! [`Device`] by name; the device compiles the program, holds the arrays, checks every launch
 //! against the plan and runs it:
 //!
 //! ```no_run
-//! # fn demo(program: &purlin_codegen::Program) -> Result<(), purlin_runtime::RuntimeError> {
-//! use purlin_runtime::{Arg, buffer_of, download_values, open};
+//! # fn demo(program: &kingpost_codegen::Program) -> Result<(), kingpost_runtime::RuntimeError> {
+//! use kingpost_runtime::{Arg, buffer_of, download_values, open};
 //! let device = open("opencl")?;
 //! let executable = device.compile(program)?;
 //! let x = buffer_of(&*device, &[0.5f64; 1000])?;
@@ -17,7 +17,7 @@
 //! ```
 //!
 //! What is missing on a machine is an [`Unavailable`] that says how to get it; [`devices`] lists
-//! everything. This crate and `purlin-isl` are the only ones with `unsafe` code: here it calls
+//! everything. This crate and `kingpost-isl` are the only ones with `unsafe` code: here it calls
 //! drivers and compiled kernels.
 
 // a new variant must not fall into an old arm unseen
@@ -65,8 +65,8 @@ pub use foreign::{Foreign, Place};
 pub use fork::{forks, watch_forks};
 pub use host::openmp::threads as host_threads;
 pub use interrupt::{check_interrupt, interruptible};
+pub use kingpost_capacity::available_memory;
 pub use model::{DeviceModel, Occupancy};
-pub use purlin_capacity::available_memory;
 pub use registry::{DeviceEntry, devices, open, open_host, open_with_cache};
 pub use stage::{stage, with_stages};
 pub use timing::{Timing, TimingOptions};

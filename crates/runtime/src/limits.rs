@@ -2,7 +2,7 @@
 
 use crate::device::DeviceInfo;
 use crate::error::RuntimeError;
-use purlin_codegen::{ArgKind, Feature, Program};
+use kingpost_codegen::{ArgKind, Feature, Program};
 
 /// Refuses a program the device cannot take, before any compiler runs.
 pub(crate) fn check_limits(program: &Program, info: &DeviceInfo) -> Result<(), RuntimeError> {

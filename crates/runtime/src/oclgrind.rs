@@ -6,10 +6,10 @@
 //! OpenCL device is oclgrind, and reads the log afterwards; the child's exit status says nothing.
 //!
 //! ```no_run
-//! # fn demo() -> Result<(), purlin_runtime::RuntimeError> {
-//! use purlin_runtime::oclgrind;
+//! # fn demo() -> Result<(), kingpost_runtime::RuntimeError> {
+//! use kingpost_runtime::oclgrind;
 //! let dir = std::path::Path::new("check");
-//! let child = std::process::Command::new("purlin")
+//! let child = std::process::Command::new("kingpost")
 //!     .args(["run", "laplace", "--device", "opencl"])
 //!     .envs(oclgrind::environment(dir)?)
 //!     .status();

@@ -5,7 +5,7 @@ use crate::device::{Arg, Device, Executable, Guest, Kept, Prepared, Recorded, Sh
 use crate::driver::{Checked, Driver};
 use crate::error::RuntimeError;
 use crate::guests::{admit, among, renew, settle};
-use purlin_codegen::ArgKind;
+use kingpost_codegen::ArgKind;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -97,5 +97,9 @@ fn known() -> String {
         .filter_map(|e| e.device.ok())
         .map(|d| format!("`{}` ({})", d.selector(), d.name))
         .collect();
-    if names.is_empty() { "none (see `purlin devices` for how to get one)".into() } else { names.join(", ") }
+    if names.is_empty() {
+        "none (see `kingpost devices` for how to get one)".into()
+    } else {
+        names.join(", ")
+    }
 }

@@ -1,7 +1,7 @@
 //! What long work is at, for whoever wants to tell a person.
 //!
 //! ```
-//! use purlin_runtime::{stage, with_stages};
+//! use kingpost_runtime::{stage, with_stages};
 //! use std::{cell::RefCell, rc::Rc};
 //!
 //! let told = Rc::new(RefCell::new(Vec::new()));

@@ -1,5 +1,5 @@
 //! Generated C, OpenCL and, where there is a card, CUDA against the interpreter: the kernels of
-//! purlin-codegen's snapshots, and random programs.
+//! kingpost-codegen's snapshots, and random programs.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -16,18 +16,18 @@ mod stack;
 #[path = "generated/types.rs"]
 mod types;
 
-use proptest::test_runner::{Config, TestCaseError, TestRunner};
-use purlin_codegen::{ArgKind, CodegenError, Options, generate};
-use purlin_facts::Fact;
-use purlin_interp::{InterpError, Memory, Value, interpret};
-use purlin_ir::{
+use kingpost_codegen::{ArgKind, CodegenError, Options, generate};
+use kingpost_facts::Fact;
+use kingpost_interp::{InterpError, Memory, Value, interpret};
+use kingpost_ir::{
     AddressSpace, Affine, Assumption, AxisTag, Constraint, Direction, Id, Kernel, ScalarType, VarId, VarKind,
     WriteOp,
 };
-use purlin_runtime::{
+use kingpost_runtime::{
     Arg, Backend, Buffer, Device, Optimisation, buffer_of, download_values, oclgrind, open,
 };
-use purlin_sample::{SampleConfig, arbitrary_kernel, config, is_long_run, seed};
+use kingpost_sample::{SampleConfig, arbitrary_kernel, config, is_long_run, seed};
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -55,9 +55,9 @@ fn fresh_seed() -> u64 {
     now.as_nanos() as u64
 }
 
-/// Random cases of a test: `usual`, or what `PURLIN_CASES` says (for long runs).
+/// Random cases of a test: `usual`, or what `KINGPOST_CASES` says (for long runs).
 fn cases(usual: u32) -> u32 {
-    std::env::var("PURLIN_CASES").ok().and_then(|v| v.parse().ok()).unwrap_or(usual)
+    std::env::var("KINGPOST_CASES").ok().and_then(|v| v.parse().ok()).unwrap_or(usual)
 }
 
 fn devices() -> Vec<Box<dyn Device>> {
@@ -81,7 +81,7 @@ fn launched(
     device: &dyn Device,
     kernel: &Kernel,
     memory: &Memory,
-) -> Result<BTreeMap<String, Value>, purlin_runtime::RuntimeError> {
+) -> Result<BTreeMap<String, Value>, kingpost_runtime::RuntimeError> {
     let program = generate(kernel, device.info().backend.target(), &Options::default().with_trust(true))
         .unwrap_or_else(|e| panic!("{e}\n{kernel}"));
     // what an OpenCL compiler on the CPU optimises is left to `make test-all` and the random recipes
@@ -137,7 +137,7 @@ fn scalar(value: &Value) -> Arg<'static> {
 }
 
 fn upload(device: &dyn Device, value: &Value) -> Buffer {
-    purlin_interp::with_elements!(value, v => buffer_of(device, v)).unwrap()
+    kingpost_interp::with_elements!(value, v => buffer_of(device, v)).unwrap()
 }
 
 fn download(device: &dyn Device, ty: ScalarType, buffer: &Buffer) -> Value {
@@ -170,7 +170,7 @@ fn compare(expected: &Memory, found: &BTreeMap<String, Value>) -> Result<(), Str
 fn compare_sample(kernel: &Kernel, expected: &Memory, found: &BTreeMap<String, Value>) -> Result<(), String> {
     let mut single = kernel.vars.values().any(|v| v.ty == ScalarType::F32);
     for insn in kernel.insns.values() {
-        insn.rhs.for_each(&mut |e| single |= matches!(e, purlin_ir::Expr::Cast(ScalarType::F32, _)));
+        insn.rhs.for_each(&mut |e| single |= matches!(e, kingpost_ir::Expr::Cast(ScalarType::F32, _)));
     }
     compare_within(if single { 1e-4 } else { 1e-12 }, expected, found)
 }
@@ -236,8 +236,8 @@ fn random_memory(kernel: &Kernel, params: &BTreeMap<String, i64>, random: &mut R
         if !matches!(var.kind, VarKind::Argument(_)) {
             continue;
         }
-        let value_of = |a: &purlin_ir::Atom| match a {
-            purlin_ir::Atom::Var(v) => params.get(&kernel.vars[*v].name).copied(),
+        let value_of = |a: &kingpost_ir::Atom| match a {
+            kingpost_ir::Atom::Var(v) => params.get(&kernel.vars[*v].name).copied(),
             _ => None,
         };
         let len: i64 = var.shape.iter().map(|e| e.eval(&mut { value_of }).unwrap()).product();
@@ -262,7 +262,7 @@ fn random_memory(kernel: &Kernel, params: &BTreeMap<String, i64>, random: &mut R
 /// of memory lead outside.
 fn sources() -> Vec<Fact> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../codegen/facts");
-    let facts = purlin_facts::load(&folder).unwrap().into_iter();
+    let facts = kingpost_facts::load(&folder).unwrap().into_iter();
     let runs = |file: &str| !file.starts_with("refusals::") && file != "launch::open";
     let facts: Vec<_> = facts.filter(|(file, _)| runs(file)).map(|(_, fact)| fact).collect();
     assert!(facts.len() >= 71, "{}", facts.len());
@@ -286,7 +286,7 @@ fn kernels_agree(devices: &[Box<dyn Device>]) {
         if oclgrind && left_out.contains(&fact.name.as_str()) {
             continue;
         }
-        let kernel = purlin_ir::text::parse(&fact.kernel.text).unwrap();
+        let kernel = kingpost_ir::text::parse(&fact.kernel.text).unwrap();
         for params in parameter_sets(&fact) {
             let memory = random_memory(&kernel, &params, &mut random);
             let mut expected = memory.clone();
@@ -321,7 +321,7 @@ fn with_constant_temporaries(kernel: &Kernel, memory: &Memory) -> Kernel {
     for var in kernel.vars.values_mut().filter(|v| v.kind == VarKind::Temporary) {
         for extent in &mut var.shape {
             let value = extent.eval(&mut |a| match a {
-                purlin_ir::Atom::Var(v) => memory.get_param(&names[v.index()]),
+                kingpost_ir::Atom::Var(v) => memory.get_param(&names[v.index()]),
                 _ => None,
             });
             *extent = Affine::constant(value.unwrap());

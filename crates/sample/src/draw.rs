@@ -4,16 +4,16 @@ use super::entries::{Lines, unusual};
 use super::launches::in_launches;
 use super::plan::Plan;
 use super::{Sample, SampleConfig};
-use purlin_interp::{Memory, Value};
-use purlin_ir::affine::Affine;
-use purlin_ir::build::KernelBuilder;
-use purlin_ir::constant::TableData;
-use purlin_ir::domain::Constraint;
-use purlin_ir::expr::{Access, Expr, MathFn};
-use purlin_ir::ids::{InameId, VarId};
-use purlin_ir::kernel::{Assumption, Direction, Insn, Kernel};
-use purlin_ir::types::{Flag, ScalarType};
-use purlin_ir::verify::KEYWORDS;
+use kingpost_interp::{Memory, Value};
+use kingpost_ir::affine::Affine;
+use kingpost_ir::build::KernelBuilder;
+use kingpost_ir::constant::TableData;
+use kingpost_ir::domain::Constraint;
+use kingpost_ir::expr::{Access, Expr, MathFn};
+use kingpost_ir::ids::{InameId, VarId};
+use kingpost_ir::kernel::{Assumption, Direction, Insn, Kernel};
+use kingpost_ir::types::{Flag, ScalarType};
+use kingpost_ir::verify::KEYWORDS;
 
 /// Values of a loop, or extent of an axis: they go together if they are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

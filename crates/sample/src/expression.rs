@@ -3,8 +3,8 @@
 use super::draw::{Array, Draw, Extent};
 use super::plan::ExprPlan;
 use super::range::pick;
-use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, UnaryOp, UpdateOp};
-use purlin_ir::types::ScalarType;
+use kingpost_ir::expr::{Access, BinaryOp, Expr, MathFn, UnaryOp, UpdateOp};
+use kingpost_ir::types::ScalarType;
 
 impl Draw {
     /// A real expression. Written arrays are read through a bounded function, so that

@@ -5,11 +5,11 @@ use super::draw::{Array, Draw, Extent, NODES, TABLE_LEN};
 use super::entries::{Lines, unusual};
 use super::plan::{IdiomPlan, RangePlan};
 use super::range::pick;
-use purlin_ir::affine::Affine;
-use purlin_ir::constant::TableData;
-use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, UpdateOp};
-use purlin_ir::ids::InameId;
-use purlin_ir::types::ScalarType;
+use kingpost_ir::affine::Affine;
+use kingpost_ir::constant::TableData;
+use kingpost_ir::expr::{Access, BinaryOp, Expr, MathFn, UpdateOp};
+use kingpost_ir::ids::InameId;
+use kingpost_ir::types::ScalarType;
 
 const OPERATORS: [UpdateOp; 4] = [UpdateOp::Add, UpdateOp::Max, UpdateOp::Min, UpdateOp::Mul];
 

@@ -1,10 +1,10 @@
 //! Samples of several launches.
 
-use purlin_ir::Id;
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::domain::Domain;
-use purlin_ir::ids::{InameId, VarId};
-use purlin_ir::kernel::{AddressSpace, AxisTag, Iname, Kernel, Node, VarKind};
+use kingpost_ir::Id;
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::domain::Domain;
+use kingpost_ir::ids::{InameId, VarId};
+use kingpost_ir::kernel::{AddressSpace, AxisTag, Iname, Kernel, Node, VarKind};
 use std::collections::BTreeSet;
 
 /// The parts of a kernel in launches that `pick` says: cuts, whether a loop of the host repeats some

@@ -29,8 +29,8 @@
 //!
 //! ```
 //! use proptest::prelude::*;
-//! use purlin_interp::interpret;
-//! use purlin_sample::{SampleConfig, arbitrary_kernel};
+//! use kingpost_interp::interpret;
+//! use kingpost_sample::{SampleConfig, arbitrary_kernel};
 //!
 //! proptest!(|(mut sample in arbitrary_kernel(SampleConfig::default()))| {
 //!     interpret(&sample.kernel, &mut sample.memory)?;

@@ -1,8 +1,8 @@
 //! Other names and labels for a sample: words that some target, isl or the engine itself uses.
 
 use super::Sample;
-use purlin_interp::Memory;
-use purlin_ir::kernel::Kernel;
+use kingpost_interp::Memory;
+use kingpost_ir::kernel::Kernel;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Macros, functions, types and keywords of the targets; names of the printers; names that steps
@@ -47,8 +47,8 @@ pub(super) const NAMES: [&str; 60] = [
     "groups_0",
     "local_memory",
     "sample_launch",
-    "purlin_min",
-    "purlin_atomic_add_f64",
+    "kingpost_min",
+    "kingpost_atomic_add_f64",
     "__x",
     "_K",
     "_",

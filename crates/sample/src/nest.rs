@@ -3,12 +3,12 @@
 use super::draw::{Array, Draw, Extent};
 use super::plan::{NestPlan, RangePlan, StatementPlan};
 use super::range::pick;
-use purlin_ir::affine::Affine;
-use purlin_ir::domain::Domain;
-use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, UpdateOp};
-use purlin_ir::ids::InameId;
-use purlin_ir::kernel::WriteOp;
-use purlin_ir::types::{Class, ScalarType};
+use kingpost_ir::affine::Affine;
+use kingpost_ir::domain::Domain;
+use kingpost_ir::expr::{Access, BinaryOp, Expr, MathFn, UpdateOp};
+use kingpost_ir::ids::InameId;
+use kingpost_ir::kernel::WriteOp;
+use kingpost_ir::types::{Class, ScalarType};
 
 impl Draw {
     /// Adds the nest of a plan at the end of the kernel.

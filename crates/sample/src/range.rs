@@ -2,10 +2,10 @@
 
 use super::draw::{Draw, Extent, TABLE_LEN};
 use super::plan::RangePlan;
-use purlin_ir::affine::Affine;
-use purlin_ir::domain::{Constraint, Domain};
-use purlin_ir::ids::InameId;
-use purlin_ir::kernel::AxisTag;
+use kingpost_ir::affine::Affine;
+use kingpost_ir::domain::{Constraint, Domain};
+use kingpost_ir::ids::InameId;
+use kingpost_ir::kernel::AxisTag;
 
 impl Draw {
     /// Declares the iname of a loop; its values stay below its extent.

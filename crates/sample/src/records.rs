@@ -2,9 +2,9 @@
 
 use super::draw::Draw;
 use super::plan::{ExprPlan, IdiomPlan};
-use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, UnaryOp, UpdateOp};
-use purlin_ir::types::ScalarType;
-use purlin_ir::{NamedOperator, text};
+use kingpost_ir::expr::{Access, BinaryOp, Expr, MathFn, UnaryOp, UpdateOp};
+use kingpost_ir::types::ScalarType;
+use kingpost_ir::{NamedOperator, text};
 
 /// One whose operands may come in any order, and one that keeps theirs: a sum of segments.
 const OPERATORS: [&str; 2] = [

@@ -1,7 +1,7 @@
 //! What samples hold.
 
-use purlin_interp::Memory;
-use purlin_ir::kernel::Kernel;
+use kingpost_interp::Memory;
+use kingpost_ir::kernel::Kernel;
 use std::fmt;
 
 /// What samples may hold; everything by default.

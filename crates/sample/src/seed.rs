@@ -9,30 +9,30 @@ const USUAL: u64 = 1;
 
 /// Whether this is a long run (`make test-all`): tests then take all of their cases.
 pub fn is_long_run() -> bool {
-    std::env::var_os("PURLIN_TEST_ALL").is_some_and(|v| v != "0" && !v.is_empty())
+    std::env::var_os("KINGPOST_TEST_ALL").is_some_and(|v| v != "0" && !v.is_empty())
 }
 
 /// The seed of tests that draw programs, steps or malformed input, printed.
 ///
 /// An ordinary run always draws the same, so that a change fails on what it breaks and on nothing
-/// else. A run with `PURLIN_TEST_ALL` draws again. `PURLIN_SEED` has the last word: a number repeats
+/// else. A run with `KINGPOST_TEST_ALL` draws again. `KINGPOST_SEED` has the last word: a number repeats
 /// a run, `fresh` draws again.
 ///
 /// # Panics
-/// If `PURLIN_SEED` is neither.
+/// If `KINGPOST_SEED` is neither.
 #[allow(clippy::panic)] // a test that cannot do what it was asked for fails
 pub fn seed() -> u64 {
     let fresh = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64);
-    let seed = match std::env::var("PURLIN_SEED").as_deref() {
+    let seed = match std::env::var("KINGPOST_SEED").as_deref() {
         Ok("fresh") => fresh() % 1_000_000_007,
         Ok(number) => match number.parse() {
             Ok(seed) => seed,
-            Err(_) => panic!("PURLIN_SEED is `{number}`, needed a number or `fresh`"),
+            Err(_) => panic!("KINGPOST_SEED is `{number}`, needed a number or `fresh`"),
         },
         Err(_) if is_long_run() => fresh() % 1_000_000_007,
         Err(_) => USUAL,
     };
-    println!("PURLIN_SEED={seed}");
+    println!("KINGPOST_SEED={seed}");
     seed
 }
 

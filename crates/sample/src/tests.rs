@@ -2,11 +2,11 @@ mod blocks;
 
 use super::plan::{ExprPlan, NestPlan, Plan, RangePlan, StatementPlan, arbitrary_plan};
 use super::*;
+use kingpost_interp::{Value, interpret};
+use kingpost_ir::domain::Domain;
+use kingpost_ir::expr::Expr;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use purlin_interp::{Value, interpret};
-use purlin_ir::domain::Domain;
-use purlin_ir::expr::Expr;
 
 proptest! {
     #![proptest_config(config(400))]
@@ -97,7 +97,7 @@ fn records_occur_and_run() {
         kept += usize::from(text.contains(" run= "));
         called += usize::from(text.contains("extern damped"));
         equal += usize::from(text.contains("] == (i"));
-        assert_eq!(purlin_ir::text::parse(&text).as_ref(), Ok(&sample.kernel), "{text}");
+        assert_eq!(kingpost_ir::text::parse(&text).as_ref(), Ok(&sample.kernel), "{text}");
         let run = interpret(&sample.kernel, &mut sample.memory);
         assert!(run.is_ok(), "{run:?}\n{text}");
     }
@@ -208,7 +208,7 @@ fn smallest_plan_is_the_smallest_program() {
         Plan { n: 1, m: 1, seed: 0, nests: vec![nest], idioms: vec![], output: false, launches: 0, names: 0 };
     let kernel = draw::draw(&plan, SampleConfig::default()).kernel;
     let i = kernel.iname("i2").expect("the loop of the nest");
-    assert_eq!(kernel.inames[i].domain.as_range(i).map(|(lo, _)| lo), Some(purlin_ir::Affine::constant(0)));
+    assert_eq!(kernel.inames[i].domain.as_range(i).map(|(lo, _)| lo), Some(kingpost_ir::Affine::constant(0)));
     assert!(kernel.to_string().contains("for i2 in 0..n\n  s3: x[i2] = -1.0\n"), "{kernel}");
     assert_ne!(kernel.inames[i].domain, Domain::universe());
 }
@@ -216,6 +216,6 @@ fn smallest_plan_is_the_smallest_program() {
 #[test]
 fn names_of_the_pool_may_be_names() {
     let names = super::names::NAMES;
-    assert!(names.iter().all(|n| purlin_ir::verify::is_identifier(n)), "{names:?}");
+    assert!(names.iter().all(|n| kingpost_ir::verify::is_identifier(n)), "{names:?}");
     assert!((1..names.len()).all(|k| !names[..k].contains(&names[k])), "{names:?}");
 }

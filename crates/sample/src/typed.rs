@@ -4,8 +4,8 @@
 use super::draw::{Draw, Extent};
 use super::plan::{ExprPlan, RangePlan};
 use super::range::pick;
-use purlin_ir::expr::{Access, BinaryOp, Expr, MathFn, UnaryOp, UpdateOp};
-use purlin_ir::types::ScalarType;
+use kingpost_ir::expr::{Access, BinaryOp, Expr, MathFn, UnaryOp, UpdateOp};
+use kingpost_ir::types::ScalarType;
 
 /// Beyond this the extrema of nothing are cut, so that sums of them fit 64 bits; those of 32 bits
 /// lie below.
@@ -202,7 +202,7 @@ impl Draw {
         pick(&choices, index[0])
     }
 
-    fn element_of(&self, var: purlin_ir::ids::VarId, axes: &[Extent], index: [u8; 2]) -> Access {
+    fn element_of(&self, var: kingpost_ir::ids::VarId, axes: &[Extent], index: [u8; 2]) -> Access {
         let axes = axes.iter().zip(index);
         Access::new(var, axes.map(|(extent, k)| self.index(*extent, k)).collect::<Vec<_>>())
     }

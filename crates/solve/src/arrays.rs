@@ -1,10 +1,10 @@
 //! Arrays on a device that forms share.
 
 use crate::SolveError;
-use purlin_fem::mesh::Mesh;
-use purlin_forms::lowering::{Bound, BoundKernel, MeshArray, NumberedMesh};
-use purlin_interp::{Value, with_elements};
-use purlin_runtime::{Buffer, Device, buffer_of};
+use kingpost_fem::mesh::Mesh;
+use kingpost_forms::lowering::{Bound, BoundKernel, MeshArray, NumberedMesh};
+use kingpost_interp::{Value, with_elements};
+use kingpost_runtime::{Buffer, Device, buffer_of};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

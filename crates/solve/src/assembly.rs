@@ -2,11 +2,11 @@
 
 use crate::texts::{compiled, text};
 use crate::{Arrays, Call, DeviceForm, FormPrograms, Patterns, SolveError};
-use purlin_fem::mesh::Mesh;
-use purlin_fem::sparse::CsrPattern;
-use purlin_forms::form::Inputs;
-use purlin_forms::lowering::MatrixResult;
-use purlin_runtime::{Buffer, Device, Executable, buffer_of};
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::sparse::CsrPattern;
+use kingpost_forms::form::Inputs;
+use kingpost_forms::lowering::MatrixResult;
+use kingpost_runtime::{Buffer, Device, Executable, buffer_of};
 use std::fmt;
 use std::str::FromStr;
 

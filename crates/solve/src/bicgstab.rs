@@ -5,7 +5,7 @@ use crate::texts::{compiled, text};
 use crate::{
     Call, LinearMethod, LinearOptions, LinearReason, LinearReport, Operator, Queue, SolveError, Vectors, run,
 };
-use purlin_runtime::{Buffer, Device, Executable, download_values};
+use kingpost_runtime::{Buffer, Device, Executable, download_values};
 
 /// Stabilised biconjugate gradients, preconditioned from the right.
 ///

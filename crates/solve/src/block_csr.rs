@@ -2,13 +2,13 @@
 
 use crate::texts::text;
 use crate::{Call, CsrOperator, Operator, Queue, SolveError, compile_text};
-use purlin_fem::sparse::{BlockPattern, CsrPattern};
-use purlin_runtime::{Backend, Buffer, Device, Executable, buffer_of};
+use kingpost_fem::sparse::{BlockPattern, CsrPattern};
+use kingpost_runtime::{Backend, Buffer, Device, Executable, buffer_of};
 
 /// A square matrix by rows of dense square blocks: block CSR. A block of three rows and columns takes 76
 /// bytes, where rows of scalars take 108.
 ///
-/// The strategies that assemble [block by block](purlin_forms::import::EntryOrder::Blocks) fill it.
+/// The strategies that assemble [block by block](kingpost_forms::import::EntryOrder::Blocks) fill it.
 pub struct BlockCsrOperator {
     side: usize,
     rows: usize,
@@ -84,7 +84,7 @@ impl BlocksOfRows {
         let rows = by_blocks.row_starts.windows(2).zip(0..);
         let owners: Vec<i32> =
             rows.flat_map(|(bounds, row)| (bounds[0]..bounds[1]).map(move |_| row)).collect();
-        let text = include_str!("kernels/blocks_of_rows.purlin").replace("SIDE", &blocks.side.to_string());
+        let text = include_str!("kernels/blocks_of_rows.kingpost").replace("SIDE", &blocks.side.to_string());
         let (take, owners) = (compile_text(device, &text)?, buffer_of(device, &owners)?);
         Ok(Self { blocks, take, owners })
     }

@@ -1,8 +1,8 @@
 //! Block Jacobi: the inverses of the blocks on the diagonal.
 
 use crate::{Call, CsrOperator, Operator, Queue, SolveError, compile_text};
-use purlin_fem::sparse::CsrPattern;
-use purlin_runtime::{Buffer, Device, Executable, buffer_of};
+use kingpost_fem::sparse::CsrPattern;
+use kingpost_runtime::{Buffer, Device, Executable, buffer_of};
 
 /// The inverses of the square blocks on the diagonal of a matrix by rows, which each degree of freedom of
 /// several components has.
@@ -51,8 +51,8 @@ impl BlockJacobi {
             n,
             n_entries: pattern.columns.len(),
             side,
-            invert: with_side(include_str!("kernels/invert_blocks.purlin"))?,
-            multiply: with_side(include_str!("kernels/multiply_blocks.purlin"))?,
+            invert: with_side(include_str!("kernels/invert_blocks.kingpost"))?,
+            multiply: with_side(include_str!("kernels/multiply_blocks.kingpost"))?,
             places: buffer_of(device, &places(pattern, side)?)?,
             blocks: device.allocate(8 * (n * side) as u64)?,
         })

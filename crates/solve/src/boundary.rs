@@ -1,7 +1,7 @@
 //! Degrees of freedom on parts of the boundary.
 
-use purlin_fem::mesh::{FacetSide, Mesh};
-use purlin_fem::numbering::Numbering;
+use kingpost_fem::mesh::{FacetSide, Mesh};
+use kingpost_fem::numbering::Numbering;
 
 /// A side of the box that holds a mesh: along an axis, where the coordinate is least or greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

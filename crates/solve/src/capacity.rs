@@ -1,8 +1,8 @@
 //! Bytes of a system before anything of it is allocated.
 
 use crate::{AssemblyStrategy, LinearChoice, SolveError};
-use purlin_fem::mesh::Mesh;
-use purlin_runtime::{Backend, DeviceInfo, available_memory};
+use kingpost_fem::mesh::Mesh;
+use kingpost_runtime::{Backend, DeviceInfo, available_memory};
 
 /// How large the system of a Lagrange space on a mesh of simplices is, from counts alone.
 ///
@@ -167,8 +167,8 @@ impl SystemSize {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use purlin_fem::numbering::Numbering;
-    use purlin_fem::sparse::CsrPattern;
+    use kingpost_fem::numbering::Numbering;
+    use kingpost_fem::sparse::CsrPattern;
 
     #[test]
     fn counts_are_about_those_of_meshes() {
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn what_no_machine_has_is_refused_with_its_bytes() {
         let size = SystemSize::of_counts(3, 1 << 40, 6 << 40, 2, 3, AssemblyStrategy::LookupTable);
-        let device = purlin_runtime::open("c").unwrap();
+        let device = kingpost_runtime::open("c").unwrap();
         let endless =
             SystemSize::of_counts(3, u64::MAX, u64::MAX, usize::MAX, 3, AssemblyStrategy::LookupTable);
         assert_eq!((endless.device_bytes, endless.host_bytes), (u64::MAX, u64::MAX));

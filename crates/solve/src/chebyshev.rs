@@ -6,7 +6,7 @@ use crate::{
     Call, ConjugateGradients, LinearMethod, LinearOptions, LinearReport, Operator, Preconditioning, Queue,
     SolveError, run,
 };
-use purlin_runtime::{Buffer, Device, Executable, buffer_of, download_values};
+use kingpost_runtime::{Buffer, Device, Executable, buffer_of, download_values};
 
 /// An interval of eigenvalues, from above zero on.
 #[derive(Clone, Copy, Debug, PartialEq)]

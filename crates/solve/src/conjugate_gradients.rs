@@ -7,8 +7,8 @@ use crate::{
     Alone, Call, Communicator, Dot, LinearOptions, LinearReason, LinearReport, Operator, Queue, Repeatable,
     ResidualNorm, SolveError,
 };
+use kingpost_runtime::{Backend, Buffer, Device, Executable, download_values};
 use nalgebra::DMatrix;
-use purlin_runtime::{Backend, Buffer, Device, Executable, download_values};
 
 /// What is near the inverse of an operator, as conjugate gradients take it: symmetric, positive definite.
 #[derive(Clone, Copy)]
@@ -391,7 +391,7 @@ impl Sums {
 mod tests {
     use super::*;
     use crate::run;
-    use purlin_runtime::{buffer_of, open};
+    use kingpost_runtime::{buffer_of, open};
 
     /// What cards run for few unknowns and for many, on processors.
     #[test]

@@ -3,8 +3,8 @@
 use crate::sparse::diagonal_of;
 use crate::texts::{compiled, text};
 use crate::{Call, SolveError};
-use purlin_fem::sparse::{CsrPattern, EntryOrder};
-use purlin_runtime::{Buffer, Device, Executable, buffer_of};
+use kingpost_fem::sparse::{CsrPattern, EntryOrder};
+use kingpost_runtime::{Buffer, Device, Executable, buffer_of};
 use rayon::prelude::*;
 
 /// Unknowns and the values that they must have.

@@ -3,8 +3,8 @@
 use crate::sparse::diagonal_of;
 use crate::texts::{compiled, compiled_product, text};
 use crate::{Call, Dot, FoundPattern, Operator, Queue, SolveError};
-use purlin_fem::sparse::{CsrPattern, EntryOrder};
-use purlin_runtime::{Backend, Buffer, Device, Executable, buffer_of};
+use kingpost_fem::sparse::{CsrPattern, EntryOrder};
+use kingpost_runtime::{Backend, Buffer, Device, Executable, buffer_of};
 use std::sync::Arc;
 
 /// A square matrix by rows, with an entry on the diagonal of each row. Of a

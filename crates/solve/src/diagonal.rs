@@ -2,7 +2,7 @@
 
 use crate::texts::{compiled, text};
 use crate::{Call, CsrOperator, Operator, Queue, SolveError};
-use purlin_runtime::{Buffer, Device, Executable, buffer_of};
+use kingpost_runtime::{Buffer, Device, Executable, buffer_of};
 
 /// A diagonal matrix.
 pub struct Diagonal {

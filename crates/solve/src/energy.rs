@@ -2,7 +2,7 @@
 
 use crate::texts::{compiled, text};
 use crate::{Call, DeviceForm, PartMesh, Queue, SolveError};
-use purlin_runtime::{Buffer, Device, Executable, buffer_of};
+use kingpost_runtime::{Buffer, Device, Executable, buffer_of};
 
 /// A functional of one given array, the unknown.
 pub struct Energy {

@@ -1,12 +1,12 @@
 //! Why a system cannot be set up or solved; that a solver does not converge is a report, no error.
 
 use crate::{LinearChoice, LinearMethod, PreconditionerKind};
-use purlin_codegen::CodegenError;
-use purlin_forms::form::FormError;
-use purlin_ir::text::ParseErrors;
-use purlin_primitives::ScriptError;
-use purlin_runtime::RuntimeError;
-use purlin_strategies::MappingError;
+use kingpost_codegen::CodegenError;
+use kingpost_forms::form::FormError;
+use kingpost_ir::text::ParseErrors;
+use kingpost_primitives::ScriptError;
+use kingpost_runtime::RuntimeError;
+use kingpost_strategies::MappingError;
 
 /// Why a system cannot be set up or solved.
 #[derive(Debug, thiserror::Error)]
@@ -18,13 +18,13 @@ pub enum SolveError {
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
     /// A text of this crate is no kernel.
-    #[error("bug of purlin: a kernel of the solver is malformed: {0}")]
+    #[error("bug of kingpost: a kernel of the solver is malformed: {0}")]
     Text(#[from] ParseErrors),
     /// A step of a schedule of this crate is refused.
-    #[error("bug of purlin: a schedule of the solver is refused: {0}")]
+    #[error("bug of kingpost: a schedule of the solver is refused: {0}")]
     Schedule(#[from] ScriptError),
     /// A kernel of this crate has no code.
-    #[error("bug of purlin: a kernel of the solver has no code: {0}")]
+    #[error("bug of kingpost: a kernel of the solver has no code: {0}")]
     Code(#[from] CodegenError),
     /// A mapping was refused.
     #[error(transparent)]
@@ -126,7 +126,7 @@ pub enum SolveError {
         choice: LinearChoice,
     },
     /// A degree of freedom of cells that are not in a part.
-    #[error("bug of purlin: degree of freedom {dof} of a part is not on its mesh")]
+    #[error("bug of kingpost: degree of freedom {dof} of a part is not on its mesh")]
     NotInPart {
         /// The degree of freedom of the whole mesh.
         dof: i32,
@@ -138,7 +138,7 @@ pub enum SolveError {
         part: usize,
     },
     /// A solve before its preconditioner was made.
-    #[error("bug of purlin: a system is solved before its preconditioner is made")]
+    #[error("bug of kingpost: a system is solved before its preconditioner is made")]
     Unprepared,
     /// A prescribed unknown that is not there, or is prescribed twice.
     #[error("unknown {unknown} is prescribed {found}, needed each of 0 to {last} at most once")]

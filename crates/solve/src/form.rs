@@ -4,14 +4,14 @@ use crate::arrays::{Arrays, missing};
 use crate::found::{Found, Patterns};
 use crate::texts::{compiled as compiled_text, text};
 use crate::{Call, SolveError};
-use purlin_codegen::{ArgKind, Options, generate};
-use purlin_fem::mesh::Mesh;
-use purlin_fem::sparse::{EntryTerms, map_colours};
-use purlin_forms::form::{FormError, Inputs};
-use purlin_forms::lowering::{Bound, LoweredKernel, MatrixResult, MeshForm, VectorResult};
-use purlin_interp::{Memory, Value};
-use purlin_runtime::{Arg, Buffer, Device, Executable, buffer_of};
-use purlin_strategies::Mapping;
+use kingpost_codegen::{ArgKind, Options, generate};
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::sparse::{EntryTerms, map_colours};
+use kingpost_forms::form::{FormError, Inputs};
+use kingpost_forms::lowering::{Bound, LoweredKernel, MatrixResult, MeshForm, VectorResult};
+use kingpost_interp::{Memory, Value};
+use kingpost_runtime::{Arg, Buffer, Device, Executable, buffer_of};
+use kingpost_strategies::Mapping;
 use std::sync::Arc;
 
 /// A form with a program for each of its kernels.
@@ -21,11 +21,11 @@ pub struct FormPrograms {
 }
 
 /// Whether all arrays of a kernel lie as those of the form do.
-fn keeps_layouts(kernel: &purlin_ir::Kernel) -> bool {
+fn keeps_layouts(kernel: &kingpost_ir::Kernel) -> bool {
     kernel
         .vars
         .values()
-        .all(|var| !matches!(var.kind, purlin_ir::VarKind::Argument(_)) || var.layout.is_row_major())
+        .all(|var| !matches!(var.kind, kingpost_ir::VarKind::Argument(_)) || var.layout.is_row_major())
 }
 
 impl FormPrograms {
@@ -189,7 +189,7 @@ impl DeviceForm {
                 .try_for_each(|name| bound.argument(name).map(|_| ()))?;
             let output = programs.form.output(place);
             let lowered = &programs.form.kernels()[place];
-            let refused = |e: purlin_fem::sparse::PatternError| FormError::Discretisation(e.to_string());
+            let refused = |e: kingpost_fem::sparse::PatternError| FormError::Discretisation(e.to_string());
             let vector = is_vector.then_some(lowered.vector);
             let colours = match (patterns.rows.get(place), vector) {
                 (Some(pattern), _) if lowered.matrix == MatrixResult::Coloured => {

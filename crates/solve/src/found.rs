@@ -3,13 +3,13 @@
 use crate::pattern::steps;
 use crate::texts::{compiled, text};
 use crate::{Arrays, Call, DevicePattern, PatternKernels, SolveError, run};
-use purlin_fem::mesh::Mesh;
-use purlin_fem::sparse::{CsrPattern, SLICE, Slices, SlotPacking};
-use purlin_forms::form::FormError;
-use purlin_forms::lowering::{
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::sparse::{CsrPattern, SLICE, Slices, SlotPacking};
+use kingpost_forms::form::FormError;
+use kingpost_forms::lowering::{
     BoundKernel, LoweredRole, MatrixMap, MatrixResult, MeshArray, MeshForm, SparseCount, SparseList,
 };
-use purlin_runtime::{Backend, Buffer, Device, RuntimeError, buffer_of, download_values};
+use kingpost_runtime::{Backend, Buffer, Device, RuntimeError, buffer_of, download_values};
 use std::sync::Arc;
 
 /// The pattern of a form's matrix, of which a device has found the rows and the places of entities.
@@ -118,7 +118,7 @@ pub(crate) enum Places {
     Owned(Pairs),
 }
 
-/// The pairs of degrees of freedom and entities, as [`OwnedRows`](purlin_fem::sparse::OwnedRows) has them.
+/// The pairs of degrees of freedom and entities, as [`OwnedRows`](kingpost_fem::sparse::OwnedRows) has them.
 pub(crate) struct Pairs {
     n_owners: usize,
     n_pairs: usize,
@@ -274,7 +274,7 @@ impl FoundPattern {
 
     /// The pairs of degrees of freedom and entities.
     fn pairs(&self, device: &dyn Device, packing: SlotPacking) -> Result<Pairs, SolveError> {
-        let refused = |e: purlin_fem::sparse::PatternError| FormError::Discretisation(e.to_string());
+        let refused = |e: kingpost_fem::sparse::PatternError| FormError::Discretisation(e.to_string());
         let starts: Vec<i32> = download_values(device, &self.blocks.term_starts)?;
         let Slices { firsts, counts, n_pairs } = Slices::of(&starts).map_err(refused)?;
         let slices: Vec<i32> = firsts.iter().step_by(SLICE).copied().collect();

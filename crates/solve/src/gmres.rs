@@ -3,7 +3,7 @@
 use crate::parts::{Guard, number};
 use crate::texts::{compiled, text};
 use crate::{Alone, Call, Communicator, LinearReason, LinearReport, Operator, Queue, SolveError, Vectors};
-use purlin_runtime::{Buffer, Device, Executable, download_values};
+use kingpost_runtime::{Buffer, Device, Executable, download_values};
 use std::ops::Range;
 
 /// Where a preconditioner stands.

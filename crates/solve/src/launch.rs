@@ -1,8 +1,8 @@
 //! Kernels with their arguments, to be run one after the other.
 
 use crate::SolveError;
-use purlin_codegen::{ArgKind, BufferAccess};
-use purlin_runtime::{Arg, Buffer, Device, Executable, Launch, Prepared};
+use kingpost_codegen::{ArgKind, BufferAccess};
+use kingpost_runtime::{Arg, Buffer, Device, Executable, Launch, Prepared};
 
 /// A kernel and its arguments.
 pub struct Call<'a> {

@@ -2,7 +2,7 @@
 //!
 //! A product on top of the engine: every kernel is a text with a schedule, or is lowered from a
 //! form, so that the same runs on CUDA, OpenCL and C. Between [setup](Newton::new) and result the
-//! host reads norms, and copies nothing else ([`Traffic`](purlin_runtime::Traffic) counts).
+//! host reads norms, and copies nothing else ([`Traffic`](kingpost_runtime::Traffic) counts).
 //!
 //! | what | where |
 //! |---|---|

@@ -9,8 +9,8 @@ use crate::{
     Operator, PartRows, PowerOfTwo, PreconditionerKind, PreconditionerSide, Preconditioning, Queue,
     Smoothing, SolveError, Spectrum, SystemMatrix, Unknowns, run,
 };
-use purlin_fem::sparse::{CsrPattern, EntryOrder};
-use purlin_runtime::{Buffer, Device, buffer_of, download_values, stage, upload_values};
+use kingpost_fem::sparse::{CsrPattern, EntryOrder};
+use kingpost_runtime::{Buffer, Device, buffer_of, download_values, stage, upload_values};
 use std::time::Instant;
 
 /// Iterations that find the largest eigenvalue.

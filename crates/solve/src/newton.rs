@@ -7,7 +7,7 @@ use crate::{
     Communicator, Constraints, DeviceForm, Energy, LinearReport, LinearSolver, MatrixAssembly, NewtonReport,
     NewtonStep, Operator, Queue, SolveError, SystemMatrix, Vectors,
 };
-use purlin_runtime::{Buffer, Device};
+use kingpost_runtime::{Buffer, Device};
 
 /// Equations on a device: those of a part on its mesh, all of whose cells have an unknown that it owns.
 pub struct NewtonSystem {

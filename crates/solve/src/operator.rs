@@ -2,7 +2,7 @@
 
 use crate::texts::{compiled, text};
 use crate::{Call, Constraints, DeviceForm, Queue, SolveError};
-use purlin_runtime::{Buffer, Device, Executable};
+use kingpost_runtime::{Buffer, Device, Executable};
 
 /// A square linear operator on vectors of a device.
 pub trait Operator {

@@ -2,9 +2,9 @@
 
 use crate::texts::{compiled, text};
 use crate::{Call, SolveError, run};
-use purlin_fem::sparse::CsrPart;
-use purlin_forms::form::FormError;
-use purlin_runtime::{Buffer, Device, Executable, buffer_of, download_values};
+use kingpost_fem::sparse::CsrPart;
+use kingpost_forms::form::FormError;
+use kingpost_runtime::{Buffer, Device, Executable, buffer_of, download_values};
 use rayon::prelude::*;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What operators ask for: kernels, and what parts of a system do with each other between them.
 
 use crate::{Call, SolveError, Wire};
-use purlin_runtime::{Buffer, Device, Launch, Recorded};
+use kingpost_runtime::{Buffer, Device, Launch, Recorded};
 use std::sync::Arc;
 
 /// An entry of a [`Queue`].

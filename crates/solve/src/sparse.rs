@@ -2,7 +2,7 @@
 
 use crate::texts::{compiled, compiled_product, text};
 use crate::{Call, SolveError};
-use purlin_runtime::{Buffer, Device, Executable, buffer_of, upload_values};
+use kingpost_runtime::{Buffer, Device, Executable, buffer_of, upload_values};
 use rayon::prelude::*;
 
 /// Entries of a row, on average, from which on a sub-group takes a row: a work-item that takes one alone
@@ -89,8 +89,8 @@ pub(crate) fn diagonal_of(row_starts: &[i32], columns: &[i32]) -> Result<Vec<i32
 mod tests {
     use super::*;
     use crate::run;
-    use purlin_runtime::{download_values, open};
-    use purlin_sample::Random;
+    use kingpost_runtime::{download_values, open};
+    use kingpost_sample::Random;
 
     #[test]
     fn rows_of_any_length_are_multiplied() {

@@ -1,16 +1,16 @@
 //! The kernels of this crate: texts with their schedules.
 
 use crate::SolveError;
-use purlin_codegen::{Options, Program, Target, generate};
-use purlin_primitives::steps;
-use purlin_runtime::{Backend, Device, Executable};
+use kingpost_codegen::{Options, Program, Target, generate};
+use kingpost_primitives::steps;
+use kingpost_runtime::{Backend, Device, Executable};
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// A kernel of this crate by the name of its file.
 macro_rules! text {
     ($name:literal) => {
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/kernels/", $name, ".purlin"))
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/kernels/", $name, ".kingpost"))
     };
 }
 pub(crate) use text;
@@ -62,8 +62,8 @@ pub fn compiled_product(device: &dyn Device) -> Result<Executable, SolveError> {
 mod tests {
     use super::*;
     use crate::{Call, run};
-    use purlin_runtime::{buffer_of, download_values, open};
-    use purlin_sample::seed;
+    use kingpost_runtime::{buffer_of, download_values, open};
+    use kingpost_sample::seed;
 
     fn numbers(n: usize, seed: u64) -> Vec<f64> {
         let mut state = seed;

@@ -2,7 +2,7 @@
 
 use crate::texts::{compiled, text};
 use crate::{Call, SolveError, run};
-use purlin_runtime::{Buffer, Device, Executable, download_values};
+use kingpost_runtime::{Buffer, Device, Executable, download_values};
 
 /// The kernels on vectors of one length, and a place for a sum.
 pub struct Vectors<'d> {

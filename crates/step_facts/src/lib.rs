@@ -9,8 +9,8 @@
 //! ```no_run
 //! # use std::{path::Path, process::ExitCode};
 //! fn main() -> ExitCode {
-//!     let set = purlin_primitives::steps().clone(); // with::<YourPrimitive>()
-//!     purlin_step_facts::main(&set, Path::new("facts"))
+//!     let set = kingpost_primitives::steps().clone(); // with::<YourPrimitive>()
+//!     kingpost_step_facts::main(&set, Path::new("facts"))
 //! }
 //! ```
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
@@ -18,12 +18,12 @@
 
 pub mod story;
 
-use purlin_analysis::Analysis;
-use purlin_facts::{Answers, Fact};
-use purlin_ir::Kernel;
-use purlin_primitives::refusal::{PLACEMENT, STORAGE};
-use purlin_primitives::schedule::ScriptProblem;
-use purlin_primitives::{PrimitiveInfo, Refusal, Step, StepSet};
+use kingpost_analysis::Analysis;
+use kingpost_facts::{Answers, Fact};
+use kingpost_ir::Kernel;
+use kingpost_primitives::refusal::{PLACEMENT, STORAGE};
+use kingpost_primitives::schedule::ScriptProblem;
+use kingpost_primitives::{PrimitiveInfo, Refusal, Step, StepSet};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -31,7 +31,7 @@ use std::process::ExitCode;
 #[must_use]
 pub fn main(set: &StepSet, folder: &Path) -> ExitCode {
     let set = set.clone();
-    purlin_facts::main(folder, move |fact| answer(&set, fact))
+    kingpost_facts::main(folder, move |fact| answer(&set, fact))
 }
 
 /// The obligation that a refusal names is one that the primitive declares, or that the frame
@@ -91,7 +91,7 @@ fn printed<'m>(message: &'m str, name: &str) -> Option<&'m str> {
 /// What becomes of the program, step by step, until one is refused.
 fn answer(set: &StepSet, fact: &Fact) -> Result<Answers, String> {
     let text = &fact.kernel.text;
-    let mut kernel = purlin_ir::text::parse(text).map_err(|e| e.render(text))?;
+    let mut kernel = kingpost_ir::text::parse(text).map_err(|e| e.render(text))?;
     let mut found = Answers { kernel: Some(kernel.to_string()), answers: Vec::new() };
     for question in &fact.questions {
         let script = set.script(&question.text).map_err(|e| e.render(&question.text))?;

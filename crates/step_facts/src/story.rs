@@ -1,20 +1,20 @@
 //! A kernel, the steps, and what becomes of it, as text; every accepted step is run before and
 //! after.
 
-use purlin_analysis::Analysis;
-use purlin_interp::{InterpError, Memory, Run, Value, impose_symmetries, interpret};
-use purlin_ir::{Assumption, Atom, Class, Direction, Kernel, TableData, VarId, VarKind};
-use purlin_primitives::lists::{Definition, ListNames};
-use purlin_primitives::primitives::fix_parameter::ParamValue;
-use purlin_primitives::primitives::{FixArgument, FixParameter, PassTable};
-use purlin_primitives::{Instances, Order, Step};
+use kingpost_analysis::Analysis;
+use kingpost_interp::{InterpError, Memory, Run, Value, impose_symmetries, interpret};
+use kingpost_ir::{Assumption, Atom, Class, Direction, Kernel, TableData, VarId, VarKind};
+use kingpost_primitives::lists::{Definition, ListNames};
+use kingpost_primitives::primitives::fix_parameter::ParamValue;
+use kingpost_primitives::primitives::{FixArgument, FixParameter, PassTable};
+use kingpost_primitives::{Instances, Order, Step};
 
 /// Sizes a story runs at: nothing, one, fewer than a block, around multiples of it.
 const SIZES: [i64; 7] = [0, 1, 2, 3, 4, 7, 8];
 
 /// The kernel of a text.
 pub fn kernel(text: &str) -> Kernel {
-    purlin_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)))
+    kingpost_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)))
 }
 
 /// Input, steps, and result or refusal.
@@ -46,7 +46,7 @@ pub fn assert_style(message: &str) {
 
 /// The result prints, parses back, and computes the same from small integers, exactly.
 pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
-    assert_eq!(purlin_ir::text::parse(&after.to_string()).as_ref(), Ok(after));
+    assert_eq!(kingpost_ir::text::parse(&after.to_string()).as_ref(), Ok(after));
     if let (None, Some(outside)) = (Analysis::of(before).first_outside(), Analysis::of(after).first_outside())
     {
         panic!("{step}: {outside}\n{after}");
@@ -245,7 +245,7 @@ fn memory_with(kernel: &Kernel, n: i64, other: Option<(&str, i64)>) -> Memory {
             Atom::Var(var) => Some(of(*var)),
             Atom::Iname(_) | Atom::Floor(..) => None,
         };
-        let extent = |e: &purlin_ir::Affine| e.eval(&mut |atom| value(atom)).unwrap().max(0);
+        let extent = |e: &kingpost_ir::Affine| e.eval(&mut |atom| value(atom)).unwrap().max(0);
         let len = var.shape.iter().map(extent).product::<i64>();
         let injective = kernel.assumptions.contains(&Assumption::Injective(id));
         let real = |k: i64| ((k * 7 + 3) % 9 - 4) as f64;
@@ -287,6 +287,6 @@ pub fn compare_from(text: &str, steps: &[Step], given: &[(&str, Value)]) {
 }
 
 /// Whether the last step of a fact is refused.
-pub fn is_refusal(fact: &purlin_facts::Fact) -> bool {
+pub fn is_refusal(fact: &kingpost_facts::Fact) -> bool {
     fact.questions.last().is_some_and(|q| q.answer.text.starts_with("refused"))
 }

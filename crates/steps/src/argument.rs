@@ -1,6 +1,6 @@
 //! Arguments whose values have a name each: recipes write the name and read no other.
 
-use purlin_ir::{AddressSpace, AxisTag};
+use kingpost_ir::{AddressSpace, AxisTag};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};

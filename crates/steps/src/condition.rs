@@ -1,6 +1,6 @@
 //! Sets of loops and parameters as conditions of instructions.
 
-use purlin_ir::{Affine, BinaryOp, Constraint, Domain, Expr, GuardedRange};
+use kingpost_ir::{Affine, BinaryOp, Constraint, Domain, Expr, GuardedRange};
 
 /// A set of loops and parameters as a truth value; `None` for everything.
 pub fn condition(domain: &Domain) -> Option<Expr> {

@@ -2,7 +2,7 @@
 
 use crate::substitute::substitute_in_nodes;
 use crate::tree::inames_of;
-use purlin_ir::{Affine, Atom, Domain, Expr, Iname, InameId, Kernel, Node};
+use kingpost_ir::{Affine, Atom, Domain, Expr, Iname, InameId, Kernel, Node};
 
 /// A copy of `nodes`: loops, reductions and instructions are new, with `_{suffix}` after their
 /// names (and a number where that is taken). The copy is not put into the tree.

@@ -3,7 +3,7 @@
 
 pub use crate::picks::{Inputs, Picks};
 use crate::primitive::Primitive;
-use purlin_ir::{Affine, Atom, InameId, Insn, Kernel, Node, VarId, VarKind, Variable};
+use kingpost_ir::{Affine, Atom, InameId, Insn, Kernel, Node, VarId, VarKind, Variable};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One of the steps that would be accepted, or any where there is none.

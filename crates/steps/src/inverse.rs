@@ -1,7 +1,7 @@
 //! The inverse of an affine map.
 
-use purlin_ir::affine::gcd;
-use purlin_ir::{Affine, Atom, InameId};
+use kingpost_ir::affine::gcd;
+use kingpost_ir::{Affine, Atom, InameId};
 
 /// The values of loops `old` from the values of new loops, each of which is a quasi-affine `row` of
 /// them and of what is around.

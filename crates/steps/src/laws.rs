@@ -2,7 +2,7 @@
 
 use crate::keeps::Order;
 use crate::step::Step;
-use purlin_ir::{Expr, InsnId, Kernel, NamedOperator, Node, UpdateOp};
+use kingpost_ir::{Expr, InsnId, Kernel, NamedOperator, Node, UpdateOp};
 use std::fmt;
 
 /// An operator whose operands a step joins in another order or grouping, for which its laws must hold.
@@ -24,10 +24,10 @@ impl Step {
     /// it met and the one that it made.
     ///
     /// ```
-    /// use purlin_steps::Step;
-    /// use purlin_transforms::primitives::ReduceInTree;
+    /// use kingpost_steps::Step;
+    /// use kingpost_transforms::primitives::ReduceInTree;
     ///
-    /// let kernel = purlin_ir::text::parse(
+    /// let kernel = kingpost_ir::text::parse(
     ///     "kernel k
     /// record Best(value: f64)
     /// operator least(a: Best, b: Best) := select(b.value < a.value, b, a) identity Best(inf) {associative, no_nan}

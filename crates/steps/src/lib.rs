@@ -2,7 +2,7 @@
 //! recipes, and the proofs, edits and names that primitives share ([`kit`], [`proofs`],
 //! [`staging`]).
 //!
-//! The primitives themselves are in `purlin-transforms` and `purlin-algebra`; `purlin-primitives`
+//! The primitives themselves are in `kingpost-transforms` and `kingpost-algebra`; `kingpost-primitives`
 //! has all of them as one set.
 
 // a new variant must not fall into an old arm unseen
@@ -40,7 +40,7 @@ pub mod symmetry;
 pub mod tree;
 pub mod widest;
 
-pub use purlin_ir::intrinsics;
+pub use kingpost_ir::intrinsics;
 
 pub use combined::{Combined, CombinedInfo};
 pub use former::Former;

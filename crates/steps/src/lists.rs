@@ -1,6 +1,6 @@
 //! Inputs that are computed before a launch: what passes values, and block-local lists of a map.
 
-use purlin_ir::{Kernel, ScalarType};
+use kingpost_ir::{Kernel, ScalarType};
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 

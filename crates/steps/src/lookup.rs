@@ -2,7 +2,7 @@
 
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
-use purlin_ir::{Access, Expr, InameId, Insn, InsnId, Kernel, VarId, VarKind};
+use kingpost_ir::{Access, Expr, InameId, Insn, InsnId, Kernel, VarId, VarKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -166,7 +166,7 @@ pub fn near<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> String {
     let left_out = names.len().saturating_sub(MOST_NAMES);
     if left_out > 0 {
         let wanted = wanted.replace('*', "");
-        names.sort_by_key(|name| purlin_ir::text::edit_distance(&wanted, name, usize::MAX - 1)); // stable
+        names.sort_by_key(|name| kingpost_ir::text::edit_distance(&wanted, name, usize::MAX - 1)); // stable
         names.truncate(MOST_NAMES);
     }
     let quoted: Vec<_> = names.iter().map(|n| format!("`{n}`")).collect();
@@ -192,8 +192,8 @@ pub fn var(kernel: &Kernel, name: &str) -> Result<VarId, Refusal> {
 
 /// Checks that a new name is free.
 pub fn free(kernel: &Kernel, name: &str) -> Result<(), Refusal> {
-    if !purlin_ir::verify::is_name(name) {
-        return Err(Refusal::Malformed(purlin_ir::KernelError::BadName { name: name.into() }));
+    if !kingpost_ir::verify::is_name(name) {
+        return Err(Refusal::Malformed(kingpost_ir::KernelError::BadName { name: name.into() }));
     }
     if !kernel.is_free_name(name) {
         return Err(Refusal::Taken { name: name.into() });
@@ -253,13 +253,13 @@ pub fn loops_matching(kernel: &Kernel, pattern: &str) -> Result<Vec<String>, Ref
 }
 
 /// The instructions and loops inside some nodes, for messages.
-pub fn names_in(kernel: &Kernel, nodes: &[purlin_ir::Node]) -> String {
+pub fn names_in(kernel: &Kernel, nodes: &[kingpost_ir::Node]) -> String {
     let mut found = Vec::new();
     let mut open: Vec<_> = nodes.iter().collect();
     while let Some(node) = open.pop() {
         match node {
-            purlin_ir::Node::Insn(insn) => found.push(kernel.insns[*insn].name.as_str()),
-            purlin_ir::Node::Loop(iname, body) => {
+            kingpost_ir::Node::Insn(insn) => found.push(kernel.insns[*insn].name.as_str()),
+            kingpost_ir::Node::Loop(iname, body) => {
                 found.push(kernel.inames[*iname].name.as_str());
                 open.extend(body);
             }
@@ -277,15 +277,15 @@ pub fn insn(kernel: &Kernel, name: &str) -> Result<InsnId, Refusal> {
 }
 
 /// The callee of a name.
-pub fn callee(kernel: &Kernel, name: &str) -> Result<purlin_ir::CalleeId, Refusal> {
+pub fn callee(kernel: &Kernel, name: &str) -> Result<kingpost_ir::CalleeId, Refusal> {
     kernel.callee(name).ok_or_else(|| {
-        let known = near(name, kernel.callees.values().map(purlin_ir::Callee::name));
+        let known = near(name, kernel.callees.values().map(kingpost_ir::Callee::name));
         Refusal::Unknown { kind: "callee", name: name.into(), known }
     })
 }
 
 /// The substitution rule of a name.
-pub fn rule(kernel: &Kernel, name: &str) -> Result<purlin_ir::RuleId, Refusal> {
+pub fn rule(kernel: &Kernel, name: &str) -> Result<kingpost_ir::RuleId, Refusal> {
     kernel.rule(name).ok_or_else(|| {
         let known = near(name, kernel.rules.values().map(|r| r.name.as_str()));
         Refusal::Unknown { kind: "rule", name: name.into(), known }

@@ -1,6 +1,6 @@
 //! The variables that a program mentions.
 
-use purlin_ir::{Assumption, Atom, Expr, Id, Kernel, VarId};
+use kingpost_ir::{Assumption, Atom, Expr, Id, Kernel, VarId};
 
 /// Which variables an instruction, a rule, a bound or an assumption mentions.
 #[must_use]

@@ -3,7 +3,7 @@
 use crate::lookup;
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
-use purlin_ir::{Affine, Atom, AxisTag, Domain, Expr, Iname, InameId, Kernel, Node};
+use kingpost_ir::{Affine, Atom, AxisTag, Domain, Expr, Iname, InameId, Kernel, Node};
 
 /// Loops are reordered within a nest.
 pub const NEST: Obligation = Obligation::new(

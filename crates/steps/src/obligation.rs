@@ -28,10 +28,10 @@ impl Obligation {
     }
 
     /// Whether the environment waives this obligation, in a build of the mutation check only.
-    #[cfg(purlin_mutation)]
+    #[cfg(kingpost_mutation)]
     pub fn is_waived(self) -> bool {
         static WAIVED: std::sync::LazyLock<Option<String>> =
-            std::sync::LazyLock::new(|| std::env::var("PURLIN_MUTATION").ok());
+            std::sync::LazyLock::new(|| std::env::var("KINGPOST_MUTATION").ok());
         WAIVED.as_deref() == Some(self.id)
     }
 
@@ -42,7 +42,7 @@ impl Obligation {
     }
 
     /// No obligation is ever waived.
-    #[cfg(not(purlin_mutation))]
+    #[cfg(not(kingpost_mutation))]
     pub const fn is_waived(self) -> bool {
         false
     }

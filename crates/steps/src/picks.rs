@@ -1,6 +1,6 @@
 //! What chooses the arguments of random steps.
 
-use purlin_ir::TableData;
+use kingpost_ir::TableData;
 
 /// The values that a kernel would be run with, for primitives that need one.
 pub trait Inputs {

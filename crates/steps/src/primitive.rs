@@ -7,9 +7,9 @@ use crate::obligation::Obligation;
 use crate::picks::Picks;
 use crate::refusal::{Refusal, TransformError};
 use crate::schedule::Handles;
-use purlin_analysis::{Analysis, Known};
-use purlin_ir::Kernel;
-use purlin_isl as isl;
+use kingpost_analysis::{Analysis, Known};
+use kingpost_ir::Kernel;
+use kingpost_isl as isl;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -26,10 +26,10 @@ const STEP_LIMIT: u64 = 50_000_000;
 /// `i` by 4 into `i_o`, `i_i` ``.
 ///
 /// ```
-/// use purlin_steps::Primitive;
-/// use purlin_transforms::primitives::SplitIname;
+/// use kingpost_steps::Primitive;
+/// use kingpost_transforms::primitives::SplitIname;
 ///
-/// let kernel = purlin_ir::text::parse(
+/// let kernel = kingpost_ir::text::parse(
 ///     "kernel scale\nparam n: i32\narg y: f64[n] inout\n\nfor i in 0..n\n  s: y[i] = 2.0*y[i]\n",
 /// )?;
 /// let after = SplitIname::new("i", 4).apply(&kernel)?;

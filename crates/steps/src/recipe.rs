@@ -3,8 +3,8 @@
 use crate::lists::Definition;
 use crate::refusal::TransformError;
 use crate::step::Step;
-use purlin_analysis::{Analysis, Known};
-use purlin_ir::Kernel;
+use kingpost_analysis::{Analysis, Known};
+use kingpost_ir::Kernel;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub use lowering::{Lowering, LoweringSyntaxError};
 
 /// The steps that were, or are to be, applied to a kernel.
 ///
-/// As JSON it says the version of the format: `{"purlin_recipe": 1, "steps": […]}`. A file without
+/// As JSON it says the version of the format: `{"kingpost_recipe": 1, "steps": […]}`. A file without
 /// a version, or that is only the list of steps, is read as version 1. Version 2 also has
 /// `"lowering": […]`, and is written where a recipe has any.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -49,7 +49,7 @@ pub struct RecipeError {
 /// Text that is no recipe.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "not a recipe: {0}; a recipe is JSON such as {{\"purlin_recipe\": 1, \"steps\": [{{\"split_iname\": {{\"iname\": \"cell\", \"factor\": 32}}}}]}}"
+    "not a recipe: {0}; a recipe is JSON such as {{\"kingpost_recipe\": 1, \"steps\": [{{\"split_iname\": {{\"iname\": \"cell\", \"factor\": 32}}}}]}}"
 )]
 pub struct RecipeSyntaxError(#[from] serde_json::Error);
 

@@ -1,11 +1,11 @@
 //! Why a step is refused.
 
 use crate::obligation::Obligation;
-use purlin_analysis::Witness;
-use purlin_analysis::placement::{self, PlacementError, StorageError};
-use purlin_analysis::witness::params_text;
-use purlin_ir::{Kernel, KernelError};
-use purlin_isl::IslError;
+use kingpost_analysis::Witness;
+use kingpost_analysis::placement::{self, PlacementError, StorageError};
+use kingpost_analysis::witness::params_text;
+use kingpost_ir::{Kernel, KernelError};
+use kingpost_isl::IslError;
 
 /// A step that was not applied: the operation as the user wrote it, and why it is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -66,7 +66,7 @@ pub enum Refusal {
     #[error("the integer-set library failed, which is no fault of yours: {0}")]
     Solver(IslError),
     /// A state that cannot be.
-    #[error("this is a bug of purlin, please report it: {0}")]
+    #[error("this is a bug of kingpost, please report it: {0}")]
     Internal(String),
 }
 

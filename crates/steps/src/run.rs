@@ -5,7 +5,7 @@ use crate::lookup;
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use crate::tree::{insns_of, siblings};
-use purlin_ir::{Id, Kernel, Node};
+use kingpost_ir::{Id, Kernel, Node};
 
 /// Neighbouring statements of one body.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ pub fn named<'k>(kernel: &'k Kernel, names: &[String]) -> Result<Run<'k>, Refusa
 impl Run<'_> {
     /// Makes the statements a call of the callee, which comes last in the kernel's table if it is
     /// new.
-    pub fn mark(&self, kernel: &mut Kernel, callee: purlin_ir::CalleeId) {
+    pub fn mark(&self, kernel: &mut Kernel, callee: kingpost_ir::CalleeId) {
         debug_assert!(callee.index() < kernel.callees.len());
         for insn in insns_of(self.nodes) {
             kernel.insns[insn].callee = Some(callee);

@@ -5,8 +5,8 @@ use crate::lists::Definition;
 use crate::primitive::Primitive;
 use crate::refusal::{Refusal, TransformError};
 use crate::schedule::{Arguments, Handles, Made, fields_of};
-use purlin_analysis::{Analysis, Known};
-use purlin_ir::Kernel;
+use kingpost_analysis::{Analysis, Known};
+use kingpost_ir::Kernel;
 use serde::{Serialize, Serializer};
 use std::any::Any;
 use std::fmt;
@@ -16,8 +16,8 @@ use std::sync::Arc;
 /// One step of a recipe.
 ///
 /// ```
-/// use purlin_steps::Step;
-/// use purlin_transforms::primitives::SplitIname;
+/// use kingpost_steps::Step;
+/// use kingpost_transforms::primitives::SplitIname;
 ///
 /// let step = Step::from(SplitIname::new("i", 4));
 /// assert_eq!(step.name(), "split_iname");

@@ -8,8 +8,8 @@ use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::schedule::{Arguments, fields_of, is_word};
 use crate::step::Step;
-use purlin_ir::Kernel;
-use purlin_ir::text::suggestion;
+use kingpost_ir::Kernel;
+use kingpost_ir::text::suggestion;
 use schemars::{Schema, SchemaGenerator};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use std::collections::BTreeMap;
@@ -19,13 +19,13 @@ use std::sync::Arc;
 /// Primitives by their names: what recipes and schedules are read with, and what random recipes
 /// draw from.
 ///
-/// A crate adds a primitive of its own to those of Purlin; from there on it has a place in JSON,
+/// A crate adds a primitive of its own to those of Kingpost; from there on it has a place in JSON,
 /// text, schemas and random recipes. `examples/own_primitive` is such a crate.
 ///
 /// ```
-/// use purlin_primitives::steps;
+/// use kingpost_primitives::steps;
 ///
-/// let recipe = steps().recipe(r#"{"purlin_recipe": 1, "steps": [{"split_iname": {"iname": "i", "factor": 4}}]}"#)?;
+/// let recipe = steps().recipe(r#"{"kingpost_recipe": 1, "steps": [{"split_iname": {"iname": "i", "factor": 4}}]}"#)?;
 /// assert_eq!(recipe.steps[0].name(), "split_iname");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -247,7 +247,7 @@ impl StepSet {
 
     /// What may be meant by a name that the set does not have.
     pub fn hint(&self, name: &str) -> String {
-        suggestion(name, self.0.names()).unwrap_or_else(|| "`purlin primitives` lists them".into())
+        suggestion(name, self.0.names()).unwrap_or_else(|| "`kingpost primitives` lists them".into())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Replacing an iname by an expression of other inames, everywhere.
 
 use crate::tree::{inames_of, insns_of};
-use purlin_ir::{Access, Affine, Atom, Expr, InameId, Insn, InsnId, Kernel, Node};
+use kingpost_ir::{Access, Affine, Atom, Expr, InameId, Insn, InsnId, Kernel, Node};
 
 /// Replaces `iname` by `value` in the domains of the other inames and in all expressions.
 pub fn substitute_iname(kernel: &mut Kernel, iname: InameId, value: &Affine) {

@@ -3,7 +3,7 @@
 use crate::draw;
 use crate::lookup;
 use crate::refusal::Refusal;
-use purlin_ir::{AxisImage, Kernel, NoSymmetry, Symmetry};
+use kingpost_ir::{AxisImage, Kernel, NoSymmetry, Symmetry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

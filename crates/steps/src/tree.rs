@@ -2,7 +2,7 @@
 
 use crate::expected::Expected;
 use crate::refusal::Refusal;
-use purlin_ir::{Expr, InameId, Insn, InsnId, Kernel, Node};
+use kingpost_ir::{Expr, InameId, Insn, InsnId, Kernel, Node};
 
 /// Replaces the loop over `iname`, wherever it is, by what `edit` makes of its body.
 pub fn replace_loop(

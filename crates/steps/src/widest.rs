@@ -6,8 +6,8 @@ use crate::obligation::Obligation;
 use crate::proofs::recomputed::check_recomputed;
 use crate::refusal::Refusal;
 use crate::tree::{body_of, edit_siblings, insns_of};
-use purlin_analysis::Analysis;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::{
     Access, AddressSpace, Affine, Atom, AxisTag, Constraint, Domain, Expr, ExprType, InameId, Insn, Kernel,
     Node, ScalarType, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };

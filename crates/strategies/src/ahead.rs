@@ -3,13 +3,13 @@
 use super::blocks::statements;
 use super::fragments::{Axes, CELLS, LANES};
 use super::staging::{CellNest, deal};
-use purlin_forms::program::{CellProgram, stage};
-use purlin_ir::{AddressSpace, Kernel};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::intrinsics::COPY_ASYNC_F64;
-use purlin_primitives::primitives::{DeclareCallee, PipelineLoop, ReplaceWithIntrinsic, SetAddressSpace};
-use purlin_primitives::schedule::{Array, Loop};
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_forms::program::{CellProgram, stage};
+use kingpost_ir::{AddressSpace, Kernel};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::intrinsics::COPY_ASYNC_F64;
+use kingpost_primitives::primitives::{DeclareCallee, PipelineLoop, ReplaceWithIntrinsic, SetAddressSpace};
+use kingpost_primitives::schedule::{Array, Loop};
+use kingpost_primitives::{Schedule, TransformError};
 
 /// What is copied for the next block of cells.
 pub(super) struct Ahead {

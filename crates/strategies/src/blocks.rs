@@ -1,11 +1,11 @@
 //! What the quadrature loops of a cell program share, taken apart.
 
-use purlin_forms::program::{CellProgram, ElementResult, Gather};
-use purlin_ir::{Kernel, Node};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::MoveInsns;
-use purlin_primitives::schedule::{Array, Loop, Statement};
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_forms::program::{CellProgram, ElementResult, Gather};
+use kingpost_ir::{Kernel, Node};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::primitives::MoveInsns;
+use kingpost_primitives::schedule::{Array, Loop, Statement};
+use kingpost_primitives::{Schedule, TransformError};
 
 /// The statements of the loop over cells: those that gather what is evaluated, those that transform
 /// it, and the first one that does neither.

@@ -2,12 +2,12 @@
 
 use super::fragments::LANES;
 use super::length;
-use purlin_forms::program::{CellProgram, stage};
-use purlin_ir::{AddressSpace, AxisTag};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{MakeAtomic, SetAddressSpace};
-use purlin_primitives::schedule::{Array, Loop};
-use purlin_primitives::{Schedule, Selection, TransformError};
+use kingpost_forms::program::{CellProgram, stage};
+use kingpost_ir::{AddressSpace, AxisTag};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::primitives::{MakeAtomic, SetAddressSpace};
+use kingpost_primitives::schedule::{Array, Loop};
+use kingpost_primitives::{Schedule, Selection, TransformError};
 
 /// Most points of a cell whose factors are in local memory together.
 const MAX_POINTS: i64 = 256;

@@ -5,12 +5,12 @@ use super::fragments::{
     Axes, CELLS, Nest, Product, TILE, exactly, fragment, lay_out, lay_out_spread_table, product,
     short_product,
 };
-use purlin_forms::program::{Block, Evaluation, Products};
-use purlin_ir::{AddressSpace, Expr, Kernel, VarId};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{JoinArrays, MoveInsns, PrefetchArray};
-use purlin_primitives::schedule::{Array, Loop};
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_forms::program::{Block, Evaluation, Products};
+use kingpost_ir::{AddressSpace, Expr, Kernel, VarId};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::primitives::{JoinArrays, MoveInsns, PrefetchArray};
+use kingpost_primitives::schedule::{Array, Loop};
+use kingpost_primitives::{Schedule, TransformError};
 
 /// Statements that do the same for one component after the other, with one table.
 pub(super) struct Components {

@@ -2,7 +2,7 @@
 
 use crate::strategy::mapping::Mapping;
 use crate::strategy::{Arguments, Combinator, Stopped, Work};
-use purlin_primitives::primitives::LaunchHint;
+use kingpost_primitives::primitives::LaunchHint;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -3,7 +3,7 @@
 use super::single_cell::{GroupOfCells, map_cells};
 use super::sum_factorise::{check_factorable, factorise_all, tensor_contractions, with_split_sums};
 use crate::strategy::{Arguments, Question, Stopped, Strategy, Work};
-use purlin_ir::{Access, Insn, Kernel, UpdateOp, VarKind};
+use kingpost_ir::{Access, Insn, Kernel, UpdateOp, VarKind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

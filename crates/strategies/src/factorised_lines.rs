@@ -10,18 +10,18 @@ use super::sum_factorise::{
 use super::summed_cells::is_functional;
 use super::{is_gathered, length, operands};
 use crate::strategy::{Arguments, Question, Stopped, Strategy, StrategyError, Work};
-use purlin_forms::program::stage;
-use purlin_ir::{
+use kingpost_forms::program::stage;
+use kingpost_ir::{
     AddressSpace, Affine, AxisTag, Direction, Expr, InameId, Insn, Kernel, TableData, VarKind, Variable,
 };
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::draw::loops_of;
-use purlin_primitives::primitives::{
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::draw::loops_of;
+use kingpost_primitives::primitives::{
     AliasStorage, BufferWrites, MoveInsns, PadArray, PrefetchArray, SetAddressSpace, SkipZeroTerms,
     SplitArrayAxis, Tag, TransposeArrayAxes,
 };
-use purlin_primitives::schedule::{Array, Loop};
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_primitives::schedule::{Array, Loop};
+use kingpost_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -9,13 +9,13 @@ use super::sum_factorise::{
 use super::summed_cells::is_functional;
 use super::{is_gathered, length, operands};
 use crate::strategy::{Arguments, Question, Stopped, Strategy, Work};
-use purlin_ir::{AddressSpace, AxisTag, Kernel, VarKind, Variable};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::draw::loops_of;
-use purlin_primitives::primitives::{
+use kingpost_ir::{AddressSpace, AxisTag, Kernel, VarKind, Variable};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::draw::loops_of;
+use kingpost_primitives::primitives::{
     BufferWrites, ContractArray, PrefetchArray, SetAddressSpace, SplitArrayAxis, Tag,
 };
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

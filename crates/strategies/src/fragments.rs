@@ -2,15 +2,15 @@
 
 use super::blocks::statements;
 use super::staging::Flat;
-use purlin_ir::text::NamedLayout;
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::intrinsics::{self, MMA_M16N8K8_F64};
-use purlin_primitives::primitives::{
+use kingpost_ir::text::NamedLayout;
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::intrinsics::{self, MMA_M16N8K8_F64};
+use kingpost_primitives::primitives::{
     ChangeLayout, DropZeroTerms, JoinArrayAxes, JoinInames, PadArray, PeelIname, ShiftIname, SplitArrayAxis,
     TransposeArrayAxes,
 };
-use purlin_primitives::schedule::{Array, Loop};
-use purlin_primitives::{Refusal, Schedule, TransformError};
+use kingpost_primitives::schedule::{Array, Loop};
+use kingpost_primitives::{Refusal, Schedule, TransformError};
 
 /// Cells of a sub-group: rows of the instruction's result.
 pub(super) const CELLS: i64 = 16;

@@ -1,13 +1,13 @@
 //! Values for the holes of a schedule.
 
 use crate::strategy::{Arguments, MappingError, Stopped, Strategy, Work};
-use purlin_primitives::schedule::Choice;
+use kingpost_primitives::schedule::Choice;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// Values for the holes of the schedule that belongs to a kernel
-/// ([`CellKernel::script`](purlin_forms::CellKernel::script)).
+/// ([`CellKernel::script`](kingpost_forms::CellKernel::script)).
 ///
 /// # Errors
 /// A kernel without a schedule, a hole that it does not have, a step that is refused.

@@ -7,7 +7,7 @@ use super::modes::{table_products, with_modes};
 use super::staged_cells::{STRAIGHT_PRODUCTS, StraightCells};
 use crate::strategy::mapping::Mapping;
 use crate::strategy::{Arguments, Combinator, CombinedOrbits, Question, Stopped, Work};
-use purlin_forms::CellKernel;
+use kingpost_forms::CellKernel;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The strategies of Purlin: each composes primitives on a [`Schedule`].
+//! The strategies of Kingpost: each composes primitives on a [`Schedule`].
 //!
 //! Each asks for one step after the other, and names what the steps before it made by the handles that
 //! they returned. A step that is refused ends the strategy where it was asked for. A file has all of a
@@ -79,16 +79,16 @@ pub use strategy::set::{StrategyInfo, StrategySet, TakenName};
 pub use strategy::{Combinator, MappingError, RefusedStep, Strategy, StrategyError, table_bytes};
 
 use crate::strategy::Stopped;
-use purlin_forms::program::stage;
-use purlin_ir::{AddressSpace, Insn, Kernel, VarId, VarKind, Variable};
-use purlin_primitives::primitives::SetAddressSpace;
-use purlin_primitives::{Recipe, Schedule, TransformError};
+use kingpost_forms::program::stage;
+use kingpost_ir::{AddressSpace, Insn, Kernel, VarId, VarKind, Variable};
+use kingpost_primitives::primitives::SetAddressSpace;
+use kingpost_primitives::{Recipe, Schedule, TransformError};
 use serde::de::DeserializeSeed;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::sync::OnceLock;
 
-/// The strategies of Purlin, in the order in which the tuner tries them.
+/// The strategies of Kingpost, in the order in which the tuner tries them.
 #[must_use]
 pub fn strategies() -> &'static StrategySet {
     static ALL: OnceLock<StrategySet> = OnceLock::new();
@@ -122,7 +122,7 @@ pub fn strategies() -> &'static StrategySet {
     })
 }
 
-/// Reads a mapping of Purlin's [`strategies`]; one with others is read by
+/// Reads a mapping of Kingpost's [`strategies`]; one with others is read by
 /// [their set](StrategySet::mapping).
 impl<'de> Deserialize<'de> for Mapping {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -4,12 +4,12 @@ use super::blocks::statements;
 use super::length;
 use super::single_cell::{GroupOfCells, map_cells};
 use crate::strategy::{Arguments, Stopped, Strategy, StrategyError, Work};
-use purlin_forms::program::{CellProgram, ElementResult, Products};
-use purlin_ir::{Atom, AxisTag, Expr, Kernel};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{PadInames, SplitArrayAxis, Tag, TransposeArrayAxes};
-use purlin_primitives::schedule::Loop;
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_forms::program::{CellProgram, ElementResult, Products};
+use kingpost_ir::{Atom, AxisTag, Expr, Kernel};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::primitives::{PadInames, SplitArrayAxis, Tag, TransposeArrayAxes};
+use kingpost_primitives::schedule::Loop;
+use kingpost_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

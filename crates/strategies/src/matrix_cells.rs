@@ -12,14 +12,14 @@ use super::staging::{check_parts, stage_results};
 use super::sub_groups::Places;
 use super::{length, show_parts, trial};
 use crate::strategy::{Arguments, CombinedOrbits, Needs, Question, Stopped, Strategy, StrategyError, Work};
-use purlin_forms::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products};
-use purlin_ir::{AddressSpace, Kernel};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{
+use kingpost_forms::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products};
+use kingpost_ir::{AddressSpace, Kernel};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::primitives::{
     JoinArrayAxes, PadInames, PrefetchArray, SplitArrayAxis, SplitIname, SplitLives, Tail, TransposeArrayAxes,
 };
-use purlin_primitives::schedule::{Array, Loop};
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_primitives::schedule::{Array, Loop};
+use kingpost_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -14,17 +14,17 @@ use super::modes::split_terms;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, check_parts, deal_parts, roll_gathers};
 use crate::strategy::{Stopped, Work};
-use purlin_forms::lowering::Orbits;
-use purlin_forms::program::{CellProgram, Gather, NotAnAction};
-use purlin_ir::{AddressSpace, AxisTag, Expr, Kernel};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::intrinsics::MMA_M16N8K8_F64;
-use purlin_primitives::primitives::{
+use kingpost_forms::lowering::Orbits;
+use kingpost_forms::program::{CellProgram, Gather, NotAnAction};
+use kingpost_ir::{AddressSpace, AxisTag, Expr, Kernel};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::intrinsics::MMA_M16N8K8_F64;
+use kingpost_primitives::primitives::{
     AliasStorage, DeclareCallee, JoinArrayAxes, LaunchHint, PadArray, PadInames, ReplaceWithIntrinsic,
     SetAddressSpace, SplitIname, SplitLives, Tail, TransposeArrayAxes,
 };
-use purlin_primitives::schedule::{Array, Loop};
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_primitives::schedule::{Array, Loop};
+use kingpost_primitives::{Schedule, TransformError};
 
 /// Maps sixteen cells to a group and a component to a sub-group as
 /// [`MatrixGroups`] does, with degrees of freedom combined in orbits as

@@ -10,16 +10,16 @@ use super::show_parts;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, Staged, check_parts, deal_parts, roll_gathers, stage_results};
 use crate::strategy::{Arguments, CombinedOrbits, Needs, Question, Stopped, Strategy, Work};
-use purlin_forms::program::{CellProgram, Gather, NotAnAction};
-use purlin_ir::{AddressSpace, AxisTag, Kernel};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::intrinsics::{MMA_M16N8K4_F64, MMA_M16N8K8_F64};
-use purlin_primitives::primitives::{
+use kingpost_forms::program::{CellProgram, Gather, NotAnAction};
+use kingpost_ir::{AddressSpace, AxisTag, Kernel};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::intrinsics::{MMA_M16N8K4_F64, MMA_M16N8K8_F64};
+use kingpost_primitives::primitives::{
     AliasStorage, ContractArray, DeclareCallee, LaunchHint, PadInames, ReplaceWithIntrinsic, SetAddressSpace,
     SplitIname, SplitLives, Tail,
 };
-use purlin_primitives::schedule::{Array, Loop};
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_primitives::schedule::{Array, Loop};
+use kingpost_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

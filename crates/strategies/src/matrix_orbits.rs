@@ -10,16 +10,16 @@ use super::staging::check_parts;
 use super::sub_groups::Places;
 use super::{length, trial};
 use crate::strategy::{Stopped, Work};
-use purlin_forms::lowering::Orbits;
-use purlin_forms::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products, stage};
-use purlin_ir::{AddressSpace, Affine, InsnId, Kernel, ScalarType, TableData, VarId, VarKind, Variable};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{
+use kingpost_forms::lowering::Orbits;
+use kingpost_forms::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products, stage};
+use kingpost_ir::{AddressSpace, Affine, InsnId, Kernel, ScalarType, TableData, VarId, VarKind, Variable};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::primitives::{
     CombineOrbits, DropZeroTerms, FactorQuadrature, JoinArrayAxes, PadInames, PeelIname, RemoveUnusedVars,
     SetAddressSpace, ShiftIname, SplitIname, SplitLives, Tail,
 };
-use purlin_primitives::schedule::{Array, Loop, Statement};
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_primitives::schedule::{Array, Loop, Statement};
+use kingpost_primitives::{Schedule, TransformError};
 use std::collections::BTreeSet;
 
 /// Maps sixteen cells to a sub-group as [`MatrixCells`] does, with degrees
@@ -258,7 +258,7 @@ fn mode_block(kernel: &Kernel, quad: &Loop) -> Option<ModeBlock> {
         let loops = schedule.into_iter().find(|(k, _)| *k == i).map(|(_, loops)| loops)?;
         loops.last().map(|l| (Loop::named(&kernel.inames[*l].name), *l))
     };
-    let length = |l: purlin_ir::InameId| kernel.inames[l].domain.as_range(l)?.1.as_constant();
+    let length = |l: kingpost_ir::InameId| kernel.inames[l].domain.as_range(l)?.1.as_constant();
     let chosen = |tag: &str, init: bool| -> Vec<InsnId> {
         all.iter().copied().filter(|i| has(*i, tag) && has(*i, stage::INIT) == init).collect()
     };

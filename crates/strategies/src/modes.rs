@@ -5,15 +5,15 @@ use super::blocks::statements;
 use super::trial;
 use crate::strategy::mapping::Mapping;
 use crate::strategy::{Arguments, Combinator, Stopped, Work};
-use purlin_forms::CellKernel;
-use purlin_forms::program::{Block, CellProgram};
-use purlin_ir::{InsnId, Kernel, VarId};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{
+use kingpost_forms::CellKernel;
+use kingpost_forms::program::{Block, CellProgram};
+use kingpost_ir::{InsnId, Kernel, VarId};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::primitives::{
     AssignToRule, ExpandRule, FactorQuadrature, MoveInsns, RemoveUnusedVars,
 };
-use purlin_primitives::schedule::Loop;
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_primitives::schedule::Loop;
+use kingpost_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};

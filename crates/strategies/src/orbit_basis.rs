@@ -1,12 +1,12 @@
 //! Degrees of freedom of a cell in sums and differences of those that symmetric vertices exchange.
 
 use super::modes::split_terms;
-use purlin_forms::lowering::Orbits;
-use purlin_forms::program::CellProgram;
-use purlin_ir::Kernel;
-use purlin_primitives::primitives::{CombineOrbits, FactorQuadrature, RemoveUnusedVars};
-use purlin_primitives::schedule::{Array, Loop};
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_forms::lowering::Orbits;
+use kingpost_forms::program::CellProgram;
+use kingpost_ir::Kernel;
+use kingpost_primitives::primitives::{CombineOrbits, FactorQuadrature, RemoveUnusedVars};
+use kingpost_primitives::schedule::{Array, Loop};
+use kingpost_primitives::{Schedule, TransformError};
 
 /// Replaces the degrees of freedom in `values`, which quadrature loops evaluate, and the element
 /// vectors by combinations in orbits, and the points of the loops by modes. Tables over modes then

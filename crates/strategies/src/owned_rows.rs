@@ -3,9 +3,9 @@
 use super::single_cell::make_atomic;
 use super::{constant_tables, length};
 use crate::strategy::{Arguments, Stopped, Strategy, Work};
-use purlin_ir::{Access, AddressSpace, Atom, AxisTag, Kernel, VarId, VarKind, Variable};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{ExpandArray, SetAddressSpace, TransposeArrayAxes};
+use kingpost_ir::{Access, AddressSpace, Atom, AxisTag, Kernel, VarId, VarKind, Variable};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::primitives::{ExpandArray, SetAddressSpace, TransposeArrayAxes};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -13,7 +13,7 @@ use std::fmt;
 /// read at run time go to local memory, where the elements of work-items lie side by side: no two of
 /// a sub-group meet in a bank. The others are private, tables constant.
 ///
-/// For matrices whose [rows are owned](purlin_forms::lowering::MatrixResult::OwnedRows).
+/// For matrices whose [rows are owned](kingpost_forms::lowering::MatrixResult::OwnedRows).
 ///
 /// # Errors
 /// A step that is refused: iterations that depend on each other, a group of no work-item.

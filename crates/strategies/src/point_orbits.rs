@@ -2,22 +2,22 @@
 
 use super::blocks::statements;
 use super::orbit_basis::orbits_of;
-use purlin_forms::lowering::Orbits;
-use purlin_forms::program::{Block, CellProgram};
-use purlin_ir::{Kernel, VarKind};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{
+use kingpost_forms::lowering::Orbits;
+use kingpost_forms::program::{Block, CellProgram};
+use kingpost_ir::{Kernel, VarKind};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::primitives::{
     CombineOrbits, DropZeroTerms, RemoveUnusedVars, SplitArrayAxis, TransposeArrayAxes,
 };
-use purlin_primitives::schedule::{Array, Loop};
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_primitives::schedule::{Array, Loop};
+use kingpost_primitives::{Schedule, TransformError};
 use std::collections::BTreeSet;
 
 /// Replaces the degrees of freedom in `values` and the element vectors by combinations in orbits, and
 /// so the values at the points of an orbit and what these points add. Of integrands that are not linear,
 /// whose points stay: half of the entries of tables are then zero on triangles, three quarters on
 /// tetrahedra. Points of the rules have to stand in orbits
-/// ([`Rule::in_orbits`](purlin_fem::quadrature::Rule::in_orbits)).
+/// ([`Rule::in_orbits`](kingpost_fem::quadrature::Rule::in_orbits)).
 ///
 /// # Rewrite
 /// ```text

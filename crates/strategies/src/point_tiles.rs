@@ -4,12 +4,12 @@ use super::blocks::statements;
 use super::length;
 use super::single_cell::{GroupOfCells, map_cells};
 use crate::strategy::{Arguments, Question, Stopped, Strategy, StrategyError, Work};
-use purlin_forms::program::{Block, Products};
-use purlin_ir::AxisTag;
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{MirrorTriangle, PeelIname};
-use purlin_primitives::schedule::Loop;
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_forms::program::{Block, Products};
+use kingpost_ir::AxisTag;
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::primitives::{MirrorTriangle, PeelIname};
+use kingpost_primitives::schedule::Loop;
+use kingpost_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -3,7 +3,7 @@
 use crate::strategy::mapping::Mapping;
 use crate::strategy::relowering::Relowering;
 use crate::strategy::{Arguments, Combinator, Stopped, Work};
-use purlin_fem::quadrature::QuadratureScheme;
+use kingpost_fem::quadrature::QuadratureScheme;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -3,12 +3,12 @@
 use super::{constant_tables, length};
 use crate::strategy::mapping::Mapping;
 use crate::strategy::{Arguments, Question, Stopped, Strategy, Work};
-use purlin_forms::program::CellLoop;
-use purlin_ir::{AddressSpace, AxisTag, Kernel, VarKind, Variable};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{MakeAtomic, SetAddressSpace};
-use purlin_primitives::schedule::Statement;
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_forms::program::CellLoop;
+use kingpost_ir::{AddressSpace, AxisTag, Kernel, VarKind, Variable};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::primitives::{MakeAtomic, SetAddressSpace};
+use kingpost_primitives::schedule::Statement;
+use kingpost_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

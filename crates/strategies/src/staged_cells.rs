@@ -12,17 +12,17 @@ use super::staging::{CellNest, Flat, Staged, check_parts, flat, roll_gathers, st
 use super::summed_cells::is_functional;
 use super::{constant_tables, length, show_parts};
 use crate::strategy::{Arguments, CombinedOrbits, Needs, Question, Stopped, Strategy, StrategyError, Work};
-use purlin_forms::CellKernel;
-use purlin_forms::lowering::Orbits;
-use purlin_forms::program::CellProgram;
-use purlin_ir::{AddressSpace, Affine, AxisTag, Kernel, VarKind, Variable};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{
+use kingpost_forms::CellKernel;
+use kingpost_forms::lowering::Orbits;
+use kingpost_forms::program::CellProgram;
+use kingpost_ir::{AddressSpace, Affine, AxisTag, Kernel, VarKind, Variable};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::primitives::{
     AliasStorage, CopyTable, LaunchHint, MoveInsns, PrefetchArray, ReduceInTree, SetAddressSpace,
     SkipZeroTerms, SplitIname, SplitLives, Tail,
 };
-use purlin_primitives::schedule::{Array, Loop};
-use purlin_primitives::{Schedule, Selection, TransformError};
+use kingpost_primitives::schedule::{Array, Loop};
+use kingpost_primitives::{Schedule, Selection, TransformError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -111,7 +111,7 @@ impl Transfers<'_> {
 /// that they make zero left out. With orbits, degrees of freedom are combined in them and points
 /// become modes, so that most entries are zero; or points are combined in orbits, too, of rules that
 /// have them so
-/// ([`LoweringOptions::point_orbits`](purlin_forms::lowering::LoweringOptions::point_orbits)).
+/// ([`LoweringOptions::point_orbits`](kingpost_forms::lowering::LoweringOptions::point_orbits)).
 ///
 /// With whole groups, the loop over cells is split with its remainder peeled. Cells of a full group
 /// then have code without conditions, which stands there once. The cells after them are mapped to a

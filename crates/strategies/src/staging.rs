@@ -2,14 +2,14 @@
 
 use super::blocks::loops_in;
 use super::{StrategyError, length};
-use purlin_forms::program::{CellProgram, Gather};
-use purlin_ir::AddressSpace;
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{
+use kingpost_forms::program::{CellProgram, Gather};
+use kingpost_ir::AddressSpace;
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::primitives::{
     ExpandArray, JoinArrayAxes, JoinArrays, MoveInsns, PadArray, PeelIname, SetAddressSpace, ShiftIname,
 };
-use purlin_primitives::schedule::{Array, Loop, Statement};
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_primitives::schedule::{Array, Loop, Statement};
+use kingpost_primitives::{Schedule, TransformError};
 
 /// Most rounds of a gather that are written out.
 const MAX_ROUNDS: i64 = 64;

@@ -8,13 +8,13 @@ use super::single_cell::ConstantCells;
 use super::words_in_registers;
 use crate::strategy::mapping::Mapping;
 use crate::strategy::{Arguments, Combinator, Needs, Question, Stopped, Strategy, Work};
-use purlin_forms::CellKernel;
-use purlin_forms::program::{Block, CellProgram, NotAnAction, stage};
-use purlin_ir::{Direction, Insn, Kernel, VarId, VarKind, Variable};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{CollectFactors, Hoist, PassValues, RemoveUnusedVars};
-use purlin_primitives::schedule::Array;
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_forms::CellKernel;
+use kingpost_forms::program::{Block, CellProgram, NotAnAction, stage};
+use kingpost_ir::{Direction, Insn, Kernel, VarId, VarKind, Variable};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::primitives::{CollectFactors, Hoist, PassValues, RemoveUnusedVars};
+use kingpost_primitives::schedule::Array;
+use kingpost_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -31,7 +31,7 @@ use std::fmt;
 ///   g = inv_00*u_d0 + inv_10*u_d1
 ///   e0 = weights[q]*abs_det*(inv_00*g + …)            e0 = e0_u_d0[cell, q]*u_d0 + e0_u_d1[cell, q]*u_d1
 /// ```
-/// The recipe's [`Recipe::definitions`](purlin_primitives::Recipe::definitions) are the kernels
+/// The recipe's [`Recipe::definitions`](kingpost_primitives::Recipe::definitions) are the kernels
 /// that compute the factors. Where these depend on constants of the form, the definitions take
 /// those, and have to run again for others.
 ///

@@ -7,15 +7,15 @@ use super::length;
 use super::matrix_cells::{ITEMS, MatrixCells, REST};
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, deal_parts};
-use purlin_forms::program::{CellProgram, Gather};
-use purlin_ir::{AddressSpace, AxisTag};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::intrinsics::MMA_M16N8K8_F64;
-use purlin_primitives::primitives::{
+use kingpost_forms::program::{CellProgram, Gather};
+use kingpost_ir::{AddressSpace, AxisTag};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::intrinsics::MMA_M16N8K8_F64;
+use kingpost_primitives::primitives::{
     AliasStorage, DeclareCallee, PadArray, PrefetchArray, ReplaceWithIntrinsic, SetAddressSpace,
 };
-use purlin_primitives::schedule::{Array, Loop};
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_primitives::schedule::{Array, Loop};
+use kingpost_primitives::{Schedule, TransformError};
 
 /// Loops over the cells of a block, and what they are inside.
 pub(super) struct Places {

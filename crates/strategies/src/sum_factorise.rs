@@ -3,14 +3,14 @@
 use super::blocks::statements;
 use super::decided;
 use crate::strategy::{MappingError, StrategyError};
-use purlin_ir::{Access, BinaryOp, Expr, InameId, Insn, Kernel, ScalarType, UpdateOp, VarKind};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::draw::loops_of;
-use purlin_primitives::primitives::{
+use kingpost_ir::{Access, BinaryOp, Expr, InameId, Insn, Kernel, ScalarType, UpdateOp, VarKind};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::draw::loops_of;
+use kingpost_primitives::primitives::{
     FactorOut, FactorTable, Hoist, InterchangeInames, MoveInsns, RemoveUnusedVars, SplitSum,
 };
-use purlin_primitives::schedule::{Array, Loop, Statement};
-use purlin_primitives::{Primitive, Recipe, Schedule, TransformError};
+use kingpost_primitives::schedule::{Array, Loop, Statement};
+use kingpost_primitives::{Primitive, Recipe, Schedule, TransformError};
 use std::collections::BTreeSet;
 
 /// A contraction with a table that is a tensor product: an update `v[i] += T[i, j]*x[j]` in the

@@ -3,13 +3,13 @@
 use super::single_cell::make_atomic;
 use super::{constant_tables, length};
 use crate::strategy::{Arguments, Question, Stopped, Strategy, Work};
-use purlin_forms::CellKernel;
-use purlin_forms::program::{CellLoop, NotAnAction};
-use purlin_ir::{AxisTag, Expr, Kernel};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::ReduceInTree;
-use purlin_primitives::schedule::Loop;
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_forms::CellKernel;
+use kingpost_forms::program::{CellLoop, NotAnAction};
+use kingpost_ir::{AxisTag, Expr, Kernel};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::primitives::ReduceInTree;
+use kingpost_primitives::schedule::Loop;
+use kingpost_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -1,9 +1,9 @@
 //! Zero blocks of tables: loops are split where columns of a table start or end to be zero, and
 //! terms with these columns are left out.
 
-use purlin_ir::{Expr, InameId, Insn, Kernel, TableData, UpdateOp, VarKind};
-use purlin_primitives::primitives::{DropZeroTerms, PeelIname};
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_ir::{Expr, InameId, Insn, Kernel, TableData, UpdateOp, VarKind};
+use kingpost_primitives::primitives::{DropZeroTerms, PeelIname};
+use kingpost_primitives::{Schedule, TransformError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most parts of a loop: where zero and other columns alternate, the code would grow more than the

@@ -1,13 +1,13 @@
 //! A loop in two, one after the other, and what the nest inside still has to say in each.
 
 use crate::primitives::interchange_inames::has_linear_bounds;
-use purlin_analysis::polyhedral::{Polyhedral, Side, affine_condition};
-use purlin_ir::{Affine, AxisTag, BinaryOp, Constraint, Domain, Expr, InameId, InsnId, Kernel, Node};
-use purlin_isl as isl;
-use purlin_steps::copy::copy_nest;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::schedule::Loop;
-use purlin_steps::tree::{inames_of, insns_of, replace_loop};
+use kingpost_analysis::polyhedral::{Polyhedral, Side, affine_condition};
+use kingpost_ir::{Affine, AxisTag, BinaryOp, Constraint, Domain, Expr, InameId, InsnId, Kernel, Node};
+use kingpost_isl as isl;
+use kingpost_steps::copy::copy_nest;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::schedule::Loop;
+use kingpost_steps::tree::{inames_of, insns_of, replace_loop};
 
 /// Some iterations of a loop: its values, and what runs inside.
 pub struct Part {
@@ -190,7 +190,7 @@ impl<'a, 'k> Narrowing<'a, 'k> {
                 }
                 let needed = self.needed(&known, &domain, None)?;
                 if needed != domain
-                    && let Some(condition) = purlin_steps::condition::condition(&needed)
+                    && let Some(condition) = kingpost_steps::condition::condition(&needed)
                 {
                     one = condition;
                 }

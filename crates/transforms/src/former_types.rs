@@ -3,8 +3,8 @@
 #![allow(clippy::new_ret_no_self, reason = "they make steps of other names")]
 
 use crate::primitives::{Hoist, LaunchHint, Tag};
-use purlin_ir::AxisTag;
-use purlin_steps::Step;
+use kingpost_ir::AxisTag;
+use kingpost_steps::Step;
 
 /// What [`Tag`] of one loop was.
 pub struct TagIname;

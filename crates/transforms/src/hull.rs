@@ -1,11 +1,11 @@
 //! The bounds of loops that run over a union of sets.
 
 use crate::primitives::interchange_inames::has_linear_bounds;
-use purlin_analysis::polyhedral::{Polyhedral, Side};
-use purlin_ir::{Affine, Domain, InameId};
-use purlin_isl as isl;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::refusal::Refusal;
+use kingpost_analysis::polyhedral::{Polyhedral, Side};
+use kingpost_ir::{Affine, Domain, InameId};
+use kingpost_isl as isl;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::refusal::Refusal;
 
 /// Loops that are still to have bounds, and what is known around them.
 pub(crate) struct Loops<'a, 'k> {

@@ -2,12 +2,12 @@
 
 use crate::primitives::Tag;
 use crate::tile::carry_out;
-use purlin_ir::{AxisTag, Kernel, Node};
-use purlin_steps::Combined;
-use purlin_steps::lookup::tree_loop;
-use purlin_steps::refusal::{Refusal, TransformError};
-use purlin_steps::schedule::{Loop, Made, Schedule};
-use purlin_steps::tree::loop_body;
+use kingpost_ir::{AxisTag, Kernel, Node};
+use kingpost_steps::Combined;
+use kingpost_steps::lookup::tree_loop;
+use kingpost_steps::refusal::{Refusal, TransformError};
+use kingpost_steps::schedule::{Loop, Made, Schedule};
+use kingpost_steps::tree::loop_body;
 use serde::Deserialize;
 
 /// `interleave(i)`.

@@ -18,14 +18,14 @@ pub use schedule::ScheduleSteps;
 
 /// The rows of the primitives of this crate, for a set.
 #[must_use]
-pub fn rows() -> Vec<purlin_steps::PrimitiveInfo> {
+pub fn rows() -> Vec<kingpost_steps::PrimitiveInfo> {
     primitives::rows()
 }
 
 /// The steps of this crate that are made of others, for a set.
 #[must_use]
-pub fn combined() -> [purlin_steps::CombinedInfo; 5] {
-    use purlin_steps::CombinedInfo;
+pub fn combined() -> [kingpost_steps::CombinedInfo; 5] {
+    use kingpost_steps::CombinedInfo;
     [
         CombinedInfo::of::<interleave::Interleave>("interleave"),
         CombinedInfo::of::<tile::Reorder>("reorder"),

@@ -8,11 +8,11 @@ use crate::primitives::{
 };
 use crate::separate;
 use crate::tile;
-use purlin_ir::{AddressSpace, AxisTag};
-use purlin_steps::lookup;
-use purlin_steps::nest;
-use purlin_steps::refusal::{Refusal, TransformError};
-use purlin_steps::schedule::{Array, Loop, Made, Schedule, Statement};
+use kingpost_ir::{AddressSpace, AxisTag};
+use kingpost_steps::lookup;
+use kingpost_steps::nest;
+use kingpost_steps::refusal::{Refusal, TransformError};
+use kingpost_steps::schedule::{Array, Loop, Made, Schedule, Statement};
 
 type Applied<T> = Result<T, TransformError>;
 
@@ -23,11 +23,11 @@ const COPY_LOOPS: [&str; 8] = ["_0", "_1", "_2", "_3", "_o", "_l0", "_l1", "_l2"
 /// needed.
 ///
 /// ```
-/// use purlin_steps::Schedule;
-/// use purlin_transforms::ScheduleSteps;
-/// use purlin_ir::AxisTag;
+/// use kingpost_steps::Schedule;
+/// use kingpost_transforms::ScheduleSteps;
+/// use kingpost_ir::AxisTag;
 ///
-/// let kernel = purlin_ir::text::parse(
+/// let kernel = kingpost_ir::text::parse(
 ///     "kernel scale\nparam n: i32\narg y: f64[n] inout\n\nfor i in 0..n\n  s: y[i] = 2.0*y[i]\n",
 /// )?;
 /// let mut s = Schedule::of(&kernel);
@@ -99,10 +99,10 @@ pub trait ScheduleSteps {
     /// [`interchange_inames`](InterchangeInames).
     ///
     /// ```
-    /// use purlin_steps::Schedule;
-    /// use purlin_transforms::ScheduleSteps;
+    /// use kingpost_steps::Schedule;
+    /// use kingpost_transforms::ScheduleSteps;
     ///
-    /// let kernel = purlin_ir::text::parse(
+    /// let kernel = kingpost_ir::text::parse(
     ///     "kernel t\narg a: f64[32, 32] in\narg b: f64[32, 32] out\n\nfor i in 0..32\n  for j in 0..32\n    s: b[i, j] = a[j, i]\n",
     /// )?;
     /// let mut s = Schedule::of(&kernel);
@@ -196,10 +196,10 @@ pub trait ScheduleSteps {
     /// [`interchange_inames`](InterchangeInames) and [`tag`](Tag).
     ///
     /// ```
-    /// use purlin_steps::Schedule;
-    /// use purlin_transforms::ScheduleSteps;
+    /// use kingpost_steps::Schedule;
+    /// use kingpost_transforms::ScheduleSteps;
     ///
-    /// let kernel = purlin_ir::text::parse(
+    /// let kernel = kingpost_ir::text::parse(
     ///     "kernel k\narg a: f64[4, 9] in\narg b: f64[4] out\ntemp s: f64 private\n\nfor i in 0..4\n  \
     ///      start: s = 0.0\n  for j in 0..9\n    add: s += a[i, j]\n  put: b[i] = s\n",
     /// )?;
@@ -267,10 +267,10 @@ pub trait ScheduleSteps {
     /// its rows say.
     ///
     /// ```
-    /// use purlin_steps::Schedule;
-    /// use purlin_transforms::ScheduleSteps;
+    /// use kingpost_steps::Schedule;
+    /// use kingpost_transforms::ScheduleSteps;
     ///
-    /// let kernel = purlin_ir::text::parse(
+    /// let kernel = kingpost_ir::text::parse(
     ///     "kernel k\nparam n: i32\narg a: f64[n] inout\n\nfor t in 0..n\n  for i in 0..n - 1\n    s: a[i] += a[i + 1]\n",
     /// )?;
     /// let mut s = Schedule::of(&kernel);
@@ -306,10 +306,10 @@ pub trait ScheduleSteps {
     /// the loop in order.
     ///
     /// ```
-    /// use purlin_steps::Schedule;
-    /// use purlin_transforms::ScheduleSteps;
+    /// use kingpost_steps::Schedule;
+    /// use kingpost_transforms::ScheduleSteps;
     ///
-    /// let kernel = purlin_ir::text::parse(
+    /// let kernel = kingpost_ir::text::parse(
     ///     "kernel triangle\nparam n: i32\narg a: f64[n, n] inout\n\nfor i in 0..n\n  for j in 0..n\n    \
     ///      s: a[i, j] = 1.0 if j < i\n    r: a[i, j] = 2.0 if i <= j\n",
     /// )?;

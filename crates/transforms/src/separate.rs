@@ -1,14 +1,14 @@
 //! A step that is made of cuts: loops without conditions and without bounds to choose from.
 
 use crate::primitives::CutIname;
-use purlin_analysis::polyhedral::affine_condition;
-use purlin_ir::{Affine, Atom, AxisTag, Constraint, Domain, Expr, InameId, Kernel, Node};
-use purlin_isl::{IslError, with_operation_limit};
-use purlin_steps::Combined;
-use purlin_steps::lookup::tree_loop;
-use purlin_steps::refusal::{BUDGET, Refusal, TransformError};
-use purlin_steps::schedule::{Loop, Made, Schedule};
-use purlin_steps::tree::loop_body;
+use kingpost_analysis::polyhedral::affine_condition;
+use kingpost_ir::{Affine, Atom, AxisTag, Constraint, Domain, Expr, InameId, Kernel, Node};
+use kingpost_isl::{IslError, with_operation_limit};
+use kingpost_steps::Combined;
+use kingpost_steps::lookup::tree_loop;
+use kingpost_steps::refusal::{BUDGET, Refusal, TransformError};
+use kingpost_steps::schedule::{Loop, Made, Schedule};
+use kingpost_steps::tree::loop_body;
 use serde::Deserialize;
 
 /// Maximum number of loops that one loop becomes.

@@ -2,15 +2,15 @@
 
 use crate::primitives::{ExpandArray, InterchangeInames};
 use crate::schedule::ScheduleSteps;
-use purlin_ir::{AxisTag, InameId, Kernel, Node, VarId, VarKind};
-use purlin_steps::Combined;
-use purlin_steps::argument;
-use purlin_steps::lookup::{quoted, tree_loop};
-use purlin_steps::nest::NEST;
-use purlin_steps::refusal::{Refusal, TransformError};
-use purlin_steps::run::same;
-use purlin_steps::schedule::{Loop, Made, Schedule};
-use purlin_steps::tree::{body_of, insns_of, loop_body};
+use kingpost_ir::{AxisTag, InameId, Kernel, Node, VarId, VarKind};
+use kingpost_steps::Combined;
+use kingpost_steps::argument;
+use kingpost_steps::lookup::{quoted, tree_loop};
+use kingpost_steps::nest::NEST;
+use kingpost_steps::refusal::{Refusal, TransformError};
+use kingpost_steps::run::same;
+use kingpost_steps::schedule::{Loop, Made, Schedule};
+use kingpost_steps::tree::{body_of, insns_of, loop_body};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 

@@ -1,13 +1,13 @@
 //! A primitive in a crate of its own.
 //!
-//! [`RotateIname`] starts a loop in its middle. [`steps`] is Purlin's set with it: recipes and schedules that are
+//! [`RotateIname`] starts a loop in its middle. [`steps`] is Kingpost's set with it: recipes and schedules that are
 //! read by that set may name `acme.rotate_iname`, and random recipes draw it.
 //!
 //! ```
 //! use own_primitive::{RotateIname, steps};
-//! use purlin_primitives::Schedule;
+//! use kingpost_primitives::Schedule;
 //!
-//! let kernel = purlin_ir::text::parse("kernel scale\narg y: f64[8] inout\n\nfor i in 0..8\n  s: y[i] = 2.0*y[i]\n")?;
+//! let kernel = kingpost_ir::text::parse("kernel scale\narg y: f64[8] inout\n\nfor i in 0..8\n  s: y[i] = 2.0*y[i]\n")?;
 //! let mut schedule = Schedule::of(&kernel);
 //! schedule.make(RotateIname { iname: "i".into(), first: 3 })?;
 //! assert!(schedule.kernel().to_string().contains("s: y[i - 8*floor_div(i + 3, 8) + 3] = 2.0*"));
@@ -24,24 +24,24 @@
 //! ```
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
-use purlin_analysis::Analysis;
-use purlin_ir::{Affine, InameId, Kernel};
-use purlin_primitives::draw::{self, Picks};
-use purlin_primitives::kit;
-use purlin_primitives::proofs::ORDER;
-use purlin_primitives::proofs::bounds::check_places_follow;
-use purlin_primitives::proofs::order::{Reordering, check_order};
-use purlin_primitives::{Keeps, Obligation, Primitive, Refusal, StepSet, StepSetError};
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Affine, InameId, Kernel};
+use kingpost_primitives::draw::{self, Picks};
+use kingpost_primitives::kit;
+use kingpost_primitives::proofs::ORDER;
+use kingpost_primitives::proofs::bounds::check_places_follow;
+use kingpost_primitives::proofs::order::{Reordering, check_order};
+use kingpost_primitives::{Keeps, Obligation, Primitive, Refusal, StepSet, StepSetError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Purlin's primitives and that of this crate.
+/// Kingpost's primitives and that of this crate.
 ///
 /// # Errors
-/// A name that Purlin has already; names with that of a crate in front are never Purlin's.
+/// A name that Kingpost has already; names with that of a crate in front are never Kingpost's.
 pub fn steps() -> Result<StepSet, StepSetError> {
-    purlin_primitives::steps().clone().with::<RotateIname>()
+    kingpost_primitives::steps().clone().with::<RotateIname>()
 }
 
 /// Starts a loop at iteration `first` and runs the iterations before it last, so that work-groups that run the same

@@ -1,14 +1,14 @@
 //! Random programs, and what the set draws for them: every step that is accepted keeps what it promises.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
+use kingpost_interp::interpret;
+use kingpost_ir::TableData;
+use kingpost_primitives::StepSetError;
+use kingpost_primitives::draw::{Inputs, Picks};
+use kingpost_sample::{SampleConfig, arbitrary_kernel, config};
 use own_primitive::{RotateIname, steps};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use purlin_interp::interpret;
-use purlin_ir::TableData;
-use purlin_primitives::StepSetError;
-use purlin_primitives::draw::{Inputs, Picks};
-use purlin_sample::{SampleConfig, arbitrary_kernel, config};
 use std::cell::Cell;
 
 /// No values: the primitive needs none.
@@ -58,14 +58,14 @@ fn accepted_steps_keep_what_they_promise() {
 #[test]
 fn a_set_has_each_name_once() {
     assert_eq!(steps().unwrap().with::<RotateIname>(), Err(StepSetError::Taken("acme.rotate_iname")));
-    let both = purlin_primitives::steps().clone().and(&steps().unwrap());
+    let both = kingpost_primitives::steps().clone().and(&steps().unwrap());
     assert!(matches!(both, Err(StepSetError::Taken(_))));
-    assert!(steps().unwrap().rows().len() == 1 + purlin_primitives::steps().rows().len());
+    assert!(steps().unwrap().rows().len() == 1 + kingpost_primitives::steps().rows().len());
 }
 
 #[test]
 fn a_set_without_it_names_what_it_lacks() {
-    let json = r#"{"purlin_recipe": 1, "steps": [{"acme.rotate_iname": {"iname": "i", "first": 3}}]}"#;
-    let message = purlin_primitives::steps().recipe(json).unwrap_err().to_string();
+    let json = r#"{"kingpost_recipe": 1, "steps": [{"acme.rotate_iname": {"iname": "i", "first": 3}}]}"#;
+    let message = kingpost_primitives::steps().recipe(json).unwrap_err().to_string();
     assert!(message.contains("there is no step `acme.rotate_iname`"), "{message}");
 }

@@ -1,14 +1,14 @@
 //! A strategy in a crate of its own.
 //!
-//! [`CellRuns`] gives each work-item several cells in a row. [`strategies`] is Purlin's set with it: mappings that
+//! [`CellRuns`] gives each work-item several cells in a row. [`strategies`] is Kingpost's set with it: mappings that
 //! are read by that set may name `acme.cell_runs`, also after `modes` or `rules`, and the tuner tries it.
 //!
 //! ```
 //! use own_strategy::{CellRuns, strategies};
-//! use purlin_fem::element::CellShape;
-//! use purlin_forms::form::{FunctionSpace, coefficient, dx, test};
-//! use purlin_forms::lowering::{LoweringOptions, lower};
-//! use purlin_strategies::Mapping;
+//! use kingpost_fem::element::CellShape;
+//! use kingpost_forms::form::{FunctionSpace, coefficient, dx, test};
+//! use kingpost_forms::lowering::{LoweringOptions, lower};
+//! use kingpost_strategies::Mapping;
 //!
 //! let space = FunctionSpace::scalar(CellShape::Triangle, 2);
 //! let form = coefficient("u", &space) * test(&space) * dx();
@@ -26,20 +26,20 @@
 //! ```
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
-use purlin_ir::{AddressSpace, AxisTag, VarKind, Variable};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{MakeAtomic, SetAddressSpace};
-use purlin_strategies::strategy::{Arguments, Question, Stopped, StrategyError, Work};
-use purlin_strategies::{Strategy, StrategySet, TakenName};
+use kingpost_ir::{AddressSpace, AxisTag, VarKind, Variable};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::primitives::{MakeAtomic, SetAddressSpace};
+use kingpost_strategies::strategy::{Arguments, Question, Stopped, StrategyError, Work};
+use kingpost_strategies::{Strategy, StrategySet, TakenName};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Purlin's strategies and that of this crate.
+/// Kingpost's strategies and that of this crate.
 ///
 /// # Errors
-/// A name that Purlin has already; names with that of a crate in front are never Purlin's.
+/// A name that Kingpost has already; names with that of a crate in front are never Kingpost's.
 pub fn strategies() -> Result<StrategySet, TakenName> {
-    purlin_strategies::strategies().clone().with::<CellRuns>()
+    kingpost_strategies::strategies().clone().with::<CellRuns>()
 }
 
 /// Several cells in a row by each work-item, one after the other, so that what neighbours share is in its cache.

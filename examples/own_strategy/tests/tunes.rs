@@ -1,17 +1,17 @@
-//! The tuner tries the strategy of this crate and Purlin's, judges its results, and keeps its trials.
+//! The tuner tries the strategy of this crate and Kingpost's, judges its results, and keeps its trials.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
-use own_strategy::{CellRuns, strategies};
-use purlin::autotune::known_devices;
-use purlin::autotune::tuner::{Ending, Event, Observer, Task, TunerOptions, tune};
-use purlin::forms::TakenName;
-use purlin::forms::lowering::{LoweredForm, LoweringOptions, lower};
-use purlin::kernels::Operator;
-use purlin::runtime::{Cache, TimingOptions, open};
-use purlin::tuning::{
+use kingpost::autotune::known_devices;
+use kingpost::autotune::tuner::{Ending, Event, Observer, Task, TunerOptions, tune};
+use kingpost::forms::TakenName;
+use kingpost::forms::lowering::{LoweredForm, LoweringOptions, lower};
+use kingpost::kernels::Operator;
+use kingpost::runtime::{Cache, TimingOptions, open};
+use kingpost::tuning::{
     Candidate, CaseMesh, CaseSubject, Database, FormCase, Record, candidates_of, database_of,
 };
-use purlin::{Mapping, transform};
+use kingpost::{Mapping, transform};
+use own_strategy::{CellRuns, strategies};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn form() -> LoweredForm {
@@ -45,7 +45,7 @@ impl Observer<Mapping> for Counts {
     }
 }
 
-/// On the processor, against the reference and with Purlin's mapping; a later run finds the trials.
+/// On the processor, against the reference and with Kingpost's mapping; a later run finds the trials.
 #[test]
 fn trials_are_right_and_kept() {
     let device = open("c").unwrap();
@@ -78,7 +78,7 @@ fn trials_are_right_and_kept() {
     for record in &records {
         assert!(record.measurement().is_some(), "{}: {:?}", record.parameters, record.outcome);
     }
-    // Purlin alone does not know it, and says what it lacks
+    // Kingpost alone does not know it, and says what it lacks
     let unread = Database::at(&path).read().unwrap();
     assert_eq!((unread.records.len(), unread.damaged.len()), (1, trials - 1));
     assert!(
@@ -104,7 +104,7 @@ fn what_makes_no_sense_is_refused_in_words() {
 fn a_set_has_each_name_once() {
     let set = strategies().unwrap();
     assert_eq!(set.clone().with::<CellRuns>().unwrap_err(), TakenName("acme.cell_runs"));
-    assert!(purlin_strategies::strategies().clone().and(&set).is_err());
+    assert!(kingpost_strategies::strategies().clone().and(&set).is_err());
     let missing = set.mapping(r#"{"strategy":"acme.cell_runs","run":4}"#).unwrap_err().to_string();
     assert!(missing.contains("missing field `items`"), "{missing}");
     let other = set.mapping(r#"{"strategy":"modes","then":{"strategy":"acme.cell_run"}}"#).unwrap_err();

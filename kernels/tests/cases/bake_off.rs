@@ -1,8 +1,8 @@
 //! The bake-off problems, and those of Świrydowicz et al. 2019, as forms.
 #![allow(clippy::unwrap_used)] // how a test fails
 
-use purlin_fem::element::CellShape::{Hexahedron, Quadrilateral};
-use purlin_kernels::{BakeOff, TensorProduct};
+use kingpost_fem::element::CellShape::{Hexahedron, Quadrilateral};
+use kingpost_kernels::{BakeOff, TensorProduct};
 
 #[test]
 fn every_problem_has_its_operator_and_its_points() {

@@ -3,14 +3,14 @@
 
 #![allow(clippy::unwrap_used)]
 
-use purlin_fem::mesh::Mesh;
-use purlin_fem::numbering::Numbering;
-use purlin_fem::quadrature::QuadratureScheme;
-use purlin_forms::form::{Field, Inputs, Scalar, expand};
-use purlin_forms::lowering::{LoweringOptions, lower};
-use purlin_forms::reference;
-use purlin_interp::{Run, interpret};
-use purlin_kernels::Operator;
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::numbering::Numbering;
+use kingpost_fem::quadrature::QuadratureScheme;
+use kingpost_forms::form::{Field, Inputs, Scalar, expand};
+use kingpost_forms::lowering::{LoweringOptions, lower};
+use kingpost_forms::reference;
+use kingpost_interp::{Run, interpret};
+use kingpost_kernels::Operator;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Numbers in [-1, 1) from a linear congruential generator.

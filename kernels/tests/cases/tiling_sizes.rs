@@ -1,12 +1,12 @@
 //! The sizes that the multi-level tiling (Kulkarni & Klöckner 2025) reads from kernels of forms.
 #![allow(clippy::unwrap_used)] // what a failed test does
 
-use purlin_fem::element::{CellShape, ElementFamily};
-use purlin_forms::form::{Form, FunctionSpace, coefficient, div, dx, grad, inner, split, test};
-use purlin_forms::lowering::{LoweringOptions, TabulatedOptions, lower, lower_tabulated, tabulate};
-use purlin_forms::program::NotAnAction;
-use purlin_kernels::Operator;
-use purlin_strategies::tiling::{SpaceSizes, TilingSizes, tiling_sizes};
+use kingpost_fem::element::{CellShape, ElementFamily};
+use kingpost_forms::form::{Form, FunctionSpace, coefficient, div, dx, grad, inner, split, test};
+use kingpost_forms::lowering::{LoweringOptions, TabulatedOptions, lower, lower_tabulated, tabulate};
+use kingpost_forms::program::NotAnAction;
+use kingpost_kernels::Operator;
+use kingpost_strategies::tiling::{SpaceSizes, TilingSizes, tiling_sizes};
 
 fn sizes(operator: Operator, dim: usize, degree: usize) -> TilingSizes {
     let form = operator.form(dim, degree).unwrap();
@@ -88,7 +88,7 @@ fn sizes_are_those_of_table_2() {
 #[test]
 fn other_kernels_are_refused() {
     let text = "kernel copy\n\nparam n: i32\narg y: f64[n] out\narg x: f64[n] in\n\nfor i in 0..n\n  s: y[i] = x[i]\n";
-    let error = tiling_sizes(&purlin_ir::text::parse(text).unwrap()).unwrap_err();
+    let error = tiling_sizes(&kingpost_ir::text::parse(text).unwrap()).unwrap_err();
     let found = "no instruction has the tag `scatter`".into();
     assert_eq!(error, NotAnAction { kernel: "copy".into(), found });
 }

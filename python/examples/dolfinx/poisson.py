@@ -7,7 +7,7 @@ from dolfinx import fem, mesh
 from mpi4py import MPI
 from petsc4py import PETSc
 
-import purlin.dolfinx
+import kingpost.dolfinx
 
 m = mesh.create_unit_square(MPI.COMM_WORLD, 16, 16)
 V = fem.functionspace(m, ("P", 3))
@@ -20,9 +20,9 @@ m.topology.create_connectivity(1, 2)
 boundary = mesh.exterior_facet_indices(m.topology)
 bc = fem.dirichletbc(0.0, fem.locate_dofs_topological(V, 1, boundary), V)
 
-A = purlin.dolfinx.operator(a, bcs=[bc])
+A = kingpost.dolfinx.operator(a, bcs=[bc])
 b = fem.Function(V)
-purlin.dolfinx.action(L).assemble(b)
+kingpost.dolfinx.action(L).assemble(b)
 bc.set(b.x.array)
 
 solution = fem.Function(V)
@@ -35,7 +35,7 @@ solver.solve(b.x.petsc_vec, solution.x.petsc_vec)
 solution.x.scatter_forward()
 
 # the solution has degree 4, so that the error is that of interpolation: h^4 times some tenths
-error = purlin.dolfinx.action((solution - x * (1 - x) * y * (1 - y)) ** 2 * ufl.dx).value()
+error = kingpost.dolfinx.action((solution - x * (1 - x) * y * (1 - y)) ** 2 * ufl.dx).value()
 assert np.sqrt(error) < 1e-6, np.sqrt(error)
 if m.comm.rank == 0:
     print(f"{solver.getIterationNumber()} iterations, error {np.sqrt(error):.1e}")

@@ -4,10 +4,10 @@ use crate::breakdown::{Breakdown, COMPONENTS, OPERATIONS, works};
 use crate::picture::{Panel, PictureError, caption, colour, drawing, font, picture};
 use crate::smoother::{Structure, Variant};
 use crate::solve::Solve;
+use kingpost_multigrid::{Dimension, Precision};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use purlin_multigrid::{Dimension, Precision};
 use std::collections::BTreeMap;
 
 /// Stacked bars: a bar for each name, with the heights of its parts.

@@ -2,11 +2,11 @@
 
 use crate::measure::MeasureError;
 use crate::smoother::{Smoother, Structure, Variant};
-use purlin::analysis::stats::statistics;
-use purlin::runtime::Device;
-use purlin::solve::GmresOptions;
-use purlin_multigrid::kernels::{Operation, plain};
-use purlin_multigrid::{
+use kingpost::analysis::stats::statistics;
+use kingpost::runtime::Device;
+use kingpost::solve::GmresOptions;
+use kingpost_multigrid::kernels::{Operation, plain};
+use kingpost_multigrid::{
     Element, Hierarchy, MultigridError, Order, Precision, PreconditionedSolver, Start, sine_load,
 };
 use serde::{Deserialize, Serialize};

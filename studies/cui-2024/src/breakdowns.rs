@@ -2,9 +2,9 @@
 
 use super::{dimension, largest, unreadable, usage};
 use clap::Args;
-use purlin::runtime::open;
-use purlin_cli::{Failure, append_json_line, read_json_lines};
-use purlin_multigrid::{Element, Precision};
+use kingpost::runtime::open;
+use kingpost_cli::{Failure, append_json_line, read_json_lines};
+use kingpost_multigrid::{Element, Precision};
 use std::path::PathBuf;
 use study_cui_2024::breakdown::{Breakdown, breakdown};
 use study_cui_2024::smoother::{Smoother, Structure, Variant};

@@ -3,11 +3,11 @@
 use crate::measure::{MeasureError, inner};
 use crate::published::{self, Published};
 use crate::smoother::{Kernel, Smoother, Structure, Variant};
-use purlin::Random;
-use purlin::codegen::{Options, generate};
-use purlin::runtime::{Device, Timing, TimingOptions, open};
-use purlin_multigrid::kernels::{Blocks, Operation};
-use purlin_multigrid::{Element, Hierarchy, MultigridError, Order, Precision, Which};
+use kingpost::Random;
+use kingpost::codegen::{Options, generate};
+use kingpost::runtime::{Device, Timing, TimingOptions, open};
+use kingpost_multigrid::kernels::{Blocks, Operation};
+use kingpost_multigrid::{Element, Hierarchy, MultigridError, Order, Precision, Which};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 

@@ -2,10 +2,10 @@
 
 use super::{dimension, largest, unreadable, usage};
 use clap::Args;
-use purlin::Random;
-use purlin::runtime::open;
-use purlin_cli::{Failure, append_json_line};
-use purlin_multigrid::Element;
+use kingpost::Random;
+use kingpost::runtime::open;
+use kingpost_cli::{Failure, append_json_line};
+use kingpost_multigrid::Element;
 use std::path::PathBuf;
 use study_cui_2024::data::rows;
 

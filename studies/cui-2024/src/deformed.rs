@@ -2,9 +2,9 @@
 
 use crate::measure::MeasureError;
 use crate::solve::time_cycle;
-use purlin::runtime::{Device, buffer_of};
-use purlin::solve::{GmresOptions, Operator, Queue};
-use purlin_multigrid::{
+use kingpost::runtime::{Device, buffer_of};
+use kingpost::solve::{GmresOptions, Operator, Queue};
+use kingpost_multigrid::{
     DeformedMesh, Element, HierarchyOptions, LevelOperator, MultigridError, Precision, PreconditionedSolver,
     Relaxation, Start,
 };

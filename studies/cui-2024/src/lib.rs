@@ -16,7 +16,7 @@ pub mod smoother;
 pub mod solve;
 
 use crate::smoother::{Structure, Variant};
-use purlin_multigrid::{Dimension, Element, Precision};
+use kingpost_multigrid::{Dimension, Element, Precision};
 use serde::{Deserialize, Serialize};
 
 /// The time of a smoothing step.
@@ -73,7 +73,7 @@ impl Record {
 /// multiplication and an addition an entry.
 ///
 /// # Source
-/// Counted from `crates/multigrid/kernels/smooth_2d.purlin` and `smooth_3d.purlin`; a test compares it
+/// Counted from `crates/multigrid/kernels/smooth_2d.kingpost` and `smooth_3d.kingpost`; a test compares it
 /// with the statistics of the kernels.
 #[must_use]
 pub fn flops_of_patch(element: Element) -> f64 {

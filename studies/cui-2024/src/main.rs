@@ -6,13 +6,13 @@ mod deformed_solves;
 mod scales;
 
 use clap::{Args, Parser, Subcommand};
-use purlin::Random;
-use purlin::files;
-use purlin::runtime::open;
-use purlin_cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
-use purlin_multigrid::kernels::{self, Operation, plain};
-use purlin_multigrid::schedules;
-use purlin_multigrid::{Dimension, Element, HierarchyOptions, Precision, Start};
+use kingpost::Random;
+use kingpost::files;
+use kingpost::runtime::open;
+use kingpost_cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
+use kingpost_multigrid::kernels::{self, Operation, plain};
+use kingpost_multigrid::schedules;
+use kingpost_multigrid::{Dimension, Element, HierarchyOptions, Precision, Start};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use study_cui_2024::Record;
@@ -30,7 +30,7 @@ use study_cui_2024::scale::{self, Scale};
 use study_cui_2024::smoother::{Smoother, Structure, Variant};
 use study_cui_2024::solve::{Solve, cycles, iterations, solve, table};
 
-/// As for `purlin` itself, whose steps make and drop many small expressions.
+/// As for `kingpost` itself, whose steps make and drop many small expressions.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -53,7 +53,7 @@ Examples, after `cargo study study-cui-2024 --`:
   time --instructions --dimensions 3 --degrees 7  those of matrix instructions
   compile --degrees 7 --lines                     fills the cache of compiled kernels, without a card
   resources --degrees 4,7                         their registers, without a card
-  steps >smooth.purlin                            the kernel, for `purlin steps` and `purlin stats`
+  steps >smooth.kingpost                            the kernel, for `kingpost steps` and `kingpost stats`
   steps --structure conflict-free >steps.json     and its steps";
 
 /// Throughput of the vertex-patch smoothers of Cui et al. 2024, by structure.
@@ -80,7 +80,7 @@ enum Command {
     Data(data_only::DataArgs),
     /// Solve on one device and on slabs, one a device, and time what is exchanged; lines of JSON
     Scale(scales::ScaleArgs),
-    /// Compile what `time` and `solve` run into the cache (`PURLIN_CACHE_DIR`), without a card
+    /// Compile what `time` and `solve` run into the cache (`KINGPOST_CACHE_DIR`), without a card
     Compile(CompileArgs),
     /// Print registers, spills and operations of the forms of lines, without a card
     Resources(ResourcesArgs),
@@ -88,7 +88,7 @@ enum Command {
     Figures(FiguresArgs),
     /// Print the tables of measurements
     Page(PageArgs),
-    /// Print the fused kernel as it is written, or the steps to a structure, for `purlin steps`
+    /// Print the fused kernel as it is written, or the steps to a structure, for `kingpost steps`
     Steps(StepsArgs),
 }
 

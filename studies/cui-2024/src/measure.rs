@@ -2,11 +2,11 @@
 
 use crate::smoother::{Smoother, Structure};
 use crate::{Record, flops_of_patch};
-use purlin::Random;
-use purlin::runtime::{Device, RuntimeError, Timing, TimingOptions, open};
-use purlin_multigrid::kernels::Operation;
-use purlin_multigrid::schedules;
-use purlin_multigrid::{Element, Hierarchy, MultigridError, Order, Precision, Which};
+use kingpost::Random;
+use kingpost::runtime::{Device, RuntimeError, Timing, TimingOptions, open};
+use kingpost_multigrid::kernels::Operation;
+use kingpost_multigrid::schedules;
+use kingpost_multigrid::{Element, Hierarchy, MultigridError, Order, Precision, Which};
 
 /// Largest difference from the step in C: condition numbers of patches reach 1e3 at degree 8.
 const fn tolerance(precision: Precision) -> f64 {

@@ -2,9 +2,9 @@
 
 use crate::smoother::{Structure, Variant};
 use crate::{Record, flops_of_instructions};
-use purlin::analysis::stats::{StatsError, bank_traffic};
-use purlin_multigrid::schedules;
-use purlin_multigrid::{Dimension, Element, MultigridError, Precision};
+use kingpost::analysis::stats::{StatsError, bank_traffic};
+use kingpost_multigrid::schedules;
+use kingpost_multigrid::{Dimension, Element, MultigridError, Precision};
 use std::fmt::Write as _;
 
 const LAYERS: Structure = Structure::Of(schedules::Structure::Layers);

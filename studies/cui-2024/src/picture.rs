@@ -3,13 +3,13 @@
 use crate::published::Published;
 use crate::smoother::{Structure, Variant};
 use crate::{Record, flops_of_patch};
+use kingpost::analysis::stats::{StatsError, bank_traffic};
+use kingpost::autotune::{COLOURS, FONT};
+use kingpost_multigrid::schedules;
+use kingpost_multigrid::{Dimension, MultigridError, Precision};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use purlin::analysis::stats::{StatsError, bank_traffic};
-use purlin::autotune::{COLOURS, FONT};
-use purlin_multigrid::schedules;
-use purlin_multigrid::{Dimension, MultigridError, Precision};
 use std::collections::BTreeMap;
 
 /// Why there is no picture.
@@ -278,7 +278,7 @@ fn draw_panel(part: &DrawingArea<SVGBackend<'_>, Shift>, panel: &Panel) -> Resul
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use purlin_multigrid::Element;
+    use kingpost_multigrid::Element;
 
     fn record(degree: usize, structure: Structure, median_s: f64) -> Record {
         Record {

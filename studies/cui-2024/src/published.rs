@@ -2,12 +2,12 @@
 //! the idea it is named after.
 
 use crate::smoother::Kernel;
-use purlin::ir::{AddressSpace, AxisTag};
-use purlin::transforms::primitives::{AliasStorage, PrefetchArray, Tag};
-use purlin::transforms::{Schedule, ScheduleSteps, TransformError};
-use purlin_multigrid::kernels::Operation;
-use purlin_multigrid::schedules::{mapped, pad_as_a_patch, share};
-use purlin_multigrid::{Dimension, Element, MultigridError, Precision};
+use kingpost::ir::{AddressSpace, AxisTag};
+use kingpost::transforms::primitives::{AliasStorage, PrefetchArray, Tag};
+use kingpost::transforms::{Schedule, ScheduleSteps, TransformError};
+use kingpost_multigrid::kernels::Operation;
+use kingpost_multigrid::schedules::{mapped, pad_as_a_patch, share};
+use kingpost_multigrid::{Dimension, Element, MultigridError, Precision};
 use serde::{Deserialize, Serialize};
 
 /// A structure of the publication.

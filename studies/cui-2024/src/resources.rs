@@ -1,11 +1,11 @@
 //! What the compiler of a card makes of lines: registers, spills, operations. No card is needed.
 
 use crate::measure::MeasureError;
-use purlin::runtime::cuda::nvrtc;
-use purlin::runtime::{Backend, Cache, Optimisation};
-use purlin_multigrid::kernels::Operation;
-use purlin_multigrid::schedules::{Structure, program};
-use purlin_multigrid::{Element, MultigridError, Precision};
+use kingpost::runtime::cuda::nvrtc;
+use kingpost::runtime::{Backend, Cache, Optimisation};
+use kingpost_multigrid::kernels::Operation;
+use kingpost_multigrid::schedules::{Structure, program};
+use kingpost_multigrid::{Element, MultigridError, Precision};
 
 /// Resident groups, separate terms, atomic corrections and patches one after the other of a form of lines.
 type Form = (Option<u32>, bool, bool, Option<u32>);

@@ -1,10 +1,10 @@
 //! Solves on slabs of the mesh, one a device, and what their exchanges take.
 
 use crate::measure::MeasureError;
-use purlin::Exchange;
-use purlin::runtime::Device;
-use purlin::solve::{GmresOptions, SolveError};
-use purlin_multigrid::{Element, Exchanges, MultigridError, Precision, SlabOptions, SlabSolver};
+use kingpost::Exchange;
+use kingpost::runtime::Device;
+use kingpost::solve::{GmresOptions, SolveError};
+use kingpost_multigrid::{Element, Exchanges, MultigridError, Precision, SlabOptions, SlabSolver};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 use std::fmt::Write as _;

@@ -2,10 +2,10 @@
 
 use super::{dimension, unreadable, usage};
 use clap::Args;
-use purlin::Exchange;
-use purlin::runtime::{Device, open};
-use purlin_cli::{Failure, append_json_line, read_json_lines};
-use purlin_multigrid::{Element, Precision};
+use kingpost::Exchange;
+use kingpost::runtime::{Device, open};
+use kingpost_cli::{Failure, append_json_line, read_json_lines};
+use kingpost_multigrid::{Element, Precision};
 use std::path::PathBuf;
 use study_cui_2024::scale::{Scale, scale};
 

@@ -1,12 +1,12 @@
 //! The smoothers of the publication: those of the library, and kernels that only its figures need.
 
 use crate::published::{self, Published};
-use purlin::codegen::{Options, Program, generate};
-use purlin::runtime::Device;
-use purlin::transforms::Schedule;
-use purlin_multigrid::kernels::{self, Blocks, Operation, of_text, plain};
-use purlin_multigrid::schedules;
-use purlin_multigrid::{
+use kingpost::codegen::{Options, Program, generate};
+use kingpost::runtime::Device;
+use kingpost::transforms::Schedule;
+use kingpost_multigrid::kernels::{self, Blocks, Operation, of_text, plain};
+use kingpost_multigrid::schedules;
+use kingpost_multigrid::{
     Dimension, Element, Hierarchy, HierarchyOptions, MultigridError, Precision, PreconditionedSolver,
 };
 use serde::{Deserialize, Serialize};
@@ -40,20 +40,20 @@ impl Kernel {
         let [in_two, in_three] = match self {
             Self::Of(operation) => return Ok(Schedule::of(&plain(operation, element, precision)?)),
             Self::SmoothBoundary => [
-                include_str!("../kernels/smooth_boundary_2d.purlin"),
-                include_str!("../kernels/smooth_boundary_3d.purlin"),
+                include_str!("../kernels/smooth_boundary_2d.kingpost"),
+                include_str!("../kernels/smooth_boundary_3d.kingpost"),
             ],
             Self::MovePatch => [
-                include_str!("../kernels/move_patch_2d.purlin"),
-                include_str!("../kernels/move_patch_3d.purlin"),
+                include_str!("../kernels/move_patch_2d.kingpost"),
+                include_str!("../kernels/move_patch_3d.kingpost"),
             ],
             Self::MoveResidual => [
-                include_str!("../kernels/move_residual_2d.purlin"),
-                include_str!("../kernels/move_residual_3d.purlin"),
+                include_str!("../kernels/move_residual_2d.kingpost"),
+                include_str!("../kernels/move_residual_3d.kingpost"),
             ],
             Self::MoveSolution => [
-                include_str!("../kernels/move_solution_2d.purlin"),
-                include_str!("../kernels/move_solution_3d.purlin"),
+                include_str!("../kernels/move_solution_2d.kingpost"),
+                include_str!("../kernels/move_solution_3d.kingpost"),
             ],
         };
         let text = match element.dimension {

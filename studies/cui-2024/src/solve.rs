@@ -1,10 +1,10 @@
 //! Tables 1, 2 and 7: iterations of GMRES around V-cycles, in double and in single precision.
 
 use crate::measure::MeasureError;
-use purlin::runtime::Device;
-use purlin::solve::{GmresOptions, PreconditionerSide};
-use purlin_multigrid::schedules::Structure;
-use purlin_multigrid::{
+use kingpost::runtime::Device;
+use kingpost::solve::{GmresOptions, PreconditionerSide};
+use kingpost_multigrid::schedules::Structure;
+use kingpost_multigrid::{
     Element, Hierarchy, HierarchyOptions, Order, Precision, PreconditionedSolver, Start, Which, sine_load,
 };
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use purlin_multigrid::{Dimension, Element, Precision};
+use kingpost_multigrid::{Dimension, Element, Precision};
 use study_cui_2024::bars::{
     boundary_svg, breakdown_svg, levels_svg, percentages_svg, roofline_svg, sizes_svg,
 };

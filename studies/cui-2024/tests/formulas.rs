@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use purlin::analysis::stats::statistics;
-use purlin_multigrid::kernels::{Operation, plain};
-use purlin_multigrid::{Dimension, Element, Precision};
+use kingpost::analysis::stats::statistics;
+use kingpost_multigrid::kernels::{Operation, plain};
+use kingpost_multigrid::{Dimension, Element, Precision};
 use study_cui_2024::flops_of_patch;
 
 #[test]

@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-use purlin::Random;
-use purlin::analysis::stats::{bank_traffic, statistics};
-use purlin::codegen::{Options, Target, generate};
-use purlin::interp::{Memory, interpret};
-use purlin::runtime::open;
-use purlin_multigrid::kernels::Operation;
-use purlin_multigrid::{Dimension, Element, Line, Order, Precision, Which};
+use kingpost::Random;
+use kingpost::analysis::stats::{bank_traffic, statistics};
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::interp::{Memory, interpret};
+use kingpost::runtime::open;
+use kingpost_multigrid::kernels::Operation;
+use kingpost_multigrid::{Dimension, Element, Line, Order, Precision, Which};
 use std::collections::BTreeMap;
 use study_cui_2024::Record;
 use study_cui_2024::measure::inner;
@@ -51,7 +51,7 @@ fn schedules_keep_what_kernels_compute() {
         for (name, matrix) in [("A", &line.stiffness), ("M", &line.mass), ("S", &line.eigenvectors)] {
             memory = memory.value(name, matrix.entries.clone());
         }
-        let run = |kernel: &purlin::ir::Kernel| {
+        let run = |kernel: &kingpost::ir::Kernel| {
             let mut memory = memory.clone().of_kernel(kernel);
             interpret(kernel, &mut memory).unwrap();
             ["x", "b", "r", "res"].map(|name| memory.get(name).cloned())

@@ -1,7 +1,7 @@
 //! Cubes of the unit cube, their vertices moved, with degrees of freedom numbered along the axes.
 
-use purlin::interp::{Memory, Value};
-use purlin::ir::{Kernel, TableData, VarKind};
+use kingpost::interp::{Memory, Value};
+use kingpost::ir::{Kernel, TableData, VarKind};
 use rayon::prelude::*;
 
 /// The cubes of a cube, and Lagrange elements of a degree on them.

@@ -1,11 +1,11 @@
 //! The commands of the study; `--help` explains them.
 
 use clap::{Args, Parser, Subcommand};
-use purlin::files;
-use purlin::kernels::BakeOff;
-use purlin::runtime::{Device, TimingOptions, open};
-use purlin::{Mapping, Random};
-use purlin_cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
+use kingpost::files;
+use kingpost::kernels::BakeOff;
+use kingpost::runtime::{Device, TimingOptions, open};
+use kingpost::{Mapping, Random};
+use kingpost_cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use study_fischer_2020::measure::Action;
@@ -15,7 +15,7 @@ use study_fischer_2020::record::Record;
 use study_fischer_2020::scatter::Scatter;
 use study_fischer_2020::solve::Solver;
 
-/// As for `purlin` itself, whose steps make and drop many small expressions.
+/// As for `kingpost` itself, whose steps make and drop many small expressions.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -96,7 +96,7 @@ struct PageArgs {
 }
 
 fn mapping(text: &str) -> Result<Mapping, String> {
-    serde_json::from_str(text).map_err(|e| format!("{e}; `purlin results --mapping` prints mappings"))
+    serde_json::from_str(text).map_err(|e| format!("{e}; `kingpost results --mapping` prints mappings"))
 }
 
 fn main() -> ExitCode {

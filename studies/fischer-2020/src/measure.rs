@@ -4,29 +4,29 @@ use crate::lattice::Lattice;
 use crate::record::{Record, StoredInputs};
 use crate::scatter::{Applied, Scatter};
 use crate::vectors::VectorsError;
-use purlin::autotune::Refusal;
-use purlin::codegen::Options;
-use purlin::forms::element::CellShape;
-use purlin::forms::form::FormError;
-use purlin::forms::import::Imported;
-use purlin::forms::lowering::{LoweredKernel, LoweringOptions, TabulatedOptions, tabulate};
-use purlin::forms::quadrature::gauss_lobatto;
-use purlin::forms::tabulated::TabulatedError;
-use purlin::interp::{InterpError, Memory, interpret};
-use purlin::ir::Kernel;
-use purlin::kernels::BakeOff;
-use purlin::runtime::{Device, Executable, RuntimeError, Timing, TimingOptions, download_values};
-use purlin::solve::SolveError;
-use purlin::transforms::lists::Definition;
-use purlin::tuning::known::{Known, Sought, first, known, mapped};
-use purlin::{Mapping, Random, SetUpError, definitions, set_up};
+use kingpost::autotune::Refusal;
+use kingpost::codegen::Options;
+use kingpost::forms::element::CellShape;
+use kingpost::forms::form::FormError;
+use kingpost::forms::import::Imported;
+use kingpost::forms::lowering::{LoweredKernel, LoweringOptions, TabulatedOptions, tabulate};
+use kingpost::forms::quadrature::gauss_lobatto;
+use kingpost::forms::tabulated::TabulatedError;
+use kingpost::interp::{InterpError, Memory, interpret};
+use kingpost::ir::Kernel;
+use kingpost::kernels::BakeOff;
+use kingpost::runtime::{Device, Executable, RuntimeError, Timing, TimingOptions, download_values};
+use kingpost::solve::SolveError;
+use kingpost::transforms::lists::Definition;
+use kingpost::tuning::known::{Known, Sought, first, known, mapped};
+use kingpost::{Mapping, Random, SetUpError, definitions, set_up};
 
 /// Why an action was not timed.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
     /// Maps that make no pattern.
     #[error(transparent)]
-    Pattern(#[from] purlin::forms::sparse::PatternError),
+    Pattern(#[from] kingpost::forms::sparse::PatternError),
     /// The form has no tables.
     #[error(transparent)]
     Form(#[from] FormError),

@@ -1,10 +1,10 @@
 //! Rates over the number of unknowns, a line a degree, as the publication draws them.
 
 use crate::record::Record;
+use kingpost::autotune::FONT;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use purlin::autotune::FONT;
 use std::collections::BTreeMap;
 
 /// Why there is no picture.

@@ -1,8 +1,8 @@
 //! Measurements as lines of JSON.
 
 use crate::scatter::Scatter;
-use purlin::Mapping;
-use purlin::kernels::BakeOff;
+use kingpost::Mapping;
+use kingpost::kernels::BakeOff;
 use serde::{Deserialize, Serialize};
 
 /// The action of a problem with a number of unknowns on a device, or an iteration of conjugate

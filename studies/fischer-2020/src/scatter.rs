@@ -2,11 +2,11 @@
 
 use crate::measure::{Action, MeasureError};
 use crate::record::StoredInputs;
-use purlin::forms::lowering::VectorResult;
-use purlin::forms::sparse::{EntryTerms, map_colours};
-use purlin::interp::{Memory, Value};
-use purlin::runtime::{Buffer, Device, buffer_of};
-use purlin::solve::{Arrays, Call, DeviceForm};
+use kingpost::forms::lowering::VectorResult;
+use kingpost::forms::sparse::{EntryTerms, map_colours};
+use kingpost::interp::{Memory, Value};
+use kingpost::runtime::{Buffer, Device, buffer_of};
+use kingpost::solve::{Arrays, Call, DeviceForm};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -138,6 +138,6 @@ impl Applied {
     pub(crate) fn run(&self, device: &dyn Device) -> Result<f64, MeasureError> {
         let mut calls = Vec::new();
         self.add_to(&mut calls);
-        Ok(purlin::solve::run(device, &calls)?)
+        Ok(kingpost::solve::run(device, &calls)?)
     }
 }

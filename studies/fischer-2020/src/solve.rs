@@ -5,10 +5,10 @@ use crate::measure::{Action, MeasureError};
 use crate::record::{ConjugateGradients, Record};
 use crate::scatter::Applied;
 use crate::vectors::Vectors;
-use purlin::Random;
-use purlin::interp::{Memory, interpret};
-use purlin::runtime::{Arg, Buffer, Device, Timing, TimingOptions, buffer_of, download_values};
-use purlin::solve::{Call, run};
+use kingpost::Random;
+use kingpost::interp::{Memory, interpret};
+use kingpost::runtime::{Arg, Buffer, Device, Timing, TimingOptions, buffer_of, download_values};
+use kingpost::solve::{Call, run};
 
 /// Largest relative difference of solutions after [`FEW`] iterations, and of residuals.
 const TOLERANCE: f64 = 1e-10;

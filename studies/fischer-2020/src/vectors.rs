@@ -1,11 +1,11 @@
 //! The kernels on vectors of an iteration of conjugate gradients.
 
-use purlin::codegen::{CodegenError, generate};
-use purlin::ir::text::{ParseErrors, parse};
-use purlin::prelude::{Options, Schedule};
-use purlin::runtime::{Device, Executable, RuntimeError};
-use purlin::transforms::steps;
-use purlin::transforms::{RecipeSyntaxError, TransformError};
+use kingpost::codegen::{CodegenError, generate};
+use kingpost::ir::text::{ParseErrors, parse};
+use kingpost::prelude::{Options, Schedule};
+use kingpost::runtime::{Device, Executable, RuntimeError};
+use kingpost::transforms::steps;
+use kingpost::transforms::{RecipeSyntaxError, TransformError};
 
 /// Why there are no kernels.
 #[derive(Debug, thiserror::Error)]
@@ -47,9 +47,12 @@ impl Vectors {
     pub fn new(device: &dyn Device) -> Result<Self, VectorsError> {
         let of = |kernel: &str, recipe: &str| compiled(device, kernel, recipe);
         Ok(Self {
-            dot: of(include_str!("vectors/dot.purlin"), include_str!("vectors/dot.json"))?,
-            residual: of(include_str!("vectors/residual.purlin"), include_str!("vectors/residual.json"))?,
-            direction: of(include_str!("vectors/direction.purlin"), include_str!("vectors/direction.json"))?,
+            dot: of(include_str!("vectors/dot.kingpost"), include_str!("vectors/dot.json"))?,
+            residual: of(include_str!("vectors/residual.kingpost"), include_str!("vectors/residual.json"))?,
+            direction: of(
+                include_str!("vectors/direction.kingpost"),
+                include_str!("vectors/direction.json"),
+            )?,
         })
     }
 }

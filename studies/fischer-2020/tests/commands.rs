@@ -1,7 +1,7 @@
 //! The commands of the study.
 #![allow(clippy::unwrap_used)] // how a test fails
 
-use purlin_cli::read_json_lines;
+use kingpost_cli::read_json_lines;
 use std::process::{Command, Output};
 use study_fischer_2020::record::Record;
 use study_fischer_2020::scatter::Scatter;
@@ -102,7 +102,7 @@ fn what_is_not_there_is_refused() {
         (&["--per-decade", "0"], "--per-decade: 0; needed a number above 0"),
         (&["--iterations", "0"], "0 is not in 1..=1000"),
         (&["--scatter", "sorted"], "no scatter is called `sorted`; use atomic, coloured or transposed"),
-        (&["--mapping", "{}"], "`purlin results --mapping` prints mappings"),
+        (&["--mapping", "{}"], "`kingpost results --mapping` prints mappings"),
     ] {
         let output = study(&[&["time", "--device", "c"], args].concat());
         let said = text(&output.stderr);

@@ -1,11 +1,11 @@
 //! The 70 operator actions of Kulkarni & Klöckner 2025, and what was published about them.
 
-use purlin::ProblemError;
-use purlin::forms::lowering::{LoweringOptions, lower};
-use purlin::forms::quadrature::QuadratureScheme;
-use purlin::kernels::Operator;
-use purlin::tuning::{CaseError, CaseMesh, FormCase};
-use purlin_cli::is_part;
+use kingpost::ProblemError;
+use kingpost::forms::lowering::{LoweringOptions, lower};
+use kingpost::forms::quadrature::QuadratureScheme;
+use kingpost::kernels::Operator;
+use kingpost::tuning::{CaseError, CaseMesh, FormCase};
+use kingpost_cli::is_part;
 use std::fmt;
 use std::str::FromStr;
 

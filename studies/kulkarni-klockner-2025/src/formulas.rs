@@ -1,6 +1,6 @@
 //! Quantities of Algorithm 4 that the cost model leaves out.
 
-use purlin::forms::tiling::Tiling;
+use kingpost::forms::tiling::Tiling;
 
 /// What a tiling does beside what [`Tiling`] says of it.
 pub trait Algorithm4 {
@@ -43,7 +43,7 @@ impl Algorithm4 for Tiling<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use purlin::forms::tiling::{SpaceSizes, TilingError, TilingParameters, TilingSizes};
+    use kingpost::forms::tiling::{SpaceSizes, TilingError, TilingParameters, TilingSizes};
 
     /// 7 points, a vector function with 2 x 3 derivatives on 5 nodes, a scalar one on 4; 3 nodes of
     /// the test.

@@ -1,10 +1,10 @@
 //! How good the ranking is: the best of the best ranked against the best of many drawn at random.
 
 use crate::ranking::rank_correlation;
-use purlin::autotune::best_of_each;
-use purlin::forms::strategies::MultiLevelTiling;
-use purlin::tuning::Record;
-use purlin_cli::{markdown, seconds, table};
+use kingpost::autotune::best_of_each;
+use kingpost::forms::strategies::MultiLevelTiling;
+use kingpost::tuning::Record;
+use kingpost_cli::{markdown, seconds, table};
 use std::fmt::Write as _;
 
 /// Cases of the study: every operator, both dimensions, low and high degrees.

@@ -5,15 +5,15 @@ mod ranks;
 mod trials;
 
 use clap::{Args, Parser, Subcommand};
-use purlin::autotune::best_of_each;
-use purlin::tuning::{Database, Record};
-use purlin_cli::{Failure, end, out, warn_of_damage};
+use kingpost::autotune::best_of_each;
+use kingpost::tuning::{Database, Record};
+use kingpost_cli::{Failure, end, out, warn_of_damage};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use study_kulkarni_klockner_2025::judge::{study_page, study_table};
 use study_kulkarni_klockner_2025::page::{beside_page, page};
 
-/// As for `purlin` itself, whose steps make and drop many small expressions.
+/// As for `kingpost` itself, whose steps make and drop many small expressions.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -30,7 +30,7 @@ Examples, after `cargo study study-kulkarni-klockner-2025 --`:
   predictions --db results/h200/tuned.jsonl                   how well the throughput model orders trials
   ranks --device titan_v                                      Tables 5 and 7
 
-`purlin results` shows the same databases as tables.";
+`kingpost results` shows the same databases as tables.";
 
 /// The study of Kulkarni & Klöckner 2025: its cases tuned, and compared with what was published.
 #[derive(Parser)]

@@ -1,8 +1,8 @@
 //! The page of a device: every case beside its published time, as Markdown.
 
 use crate::case::{Case, MalformedTable, PUBLISHED_MHZ, published_time};
-use purlin::tuning::Record;
-use purlin_cli::single_cell_s;
+use kingpost::tuning::Record;
+use kingpost_cli::single_cell_s;
 use std::fmt::Write as _;
 
 /// A case with what was published about it.

@@ -1,14 +1,14 @@
 //! How well the throughput model orders the trials of a database.
 
 use clap::Args;
-use purlin::Mapping;
-use purlin::autotune::{DeviceModel, best_of_each, known_devices};
-use purlin::files;
-use purlin::forms::numbering::NumberingOrder;
-use purlin::forms::quadrature::QuadratureScheme;
-use purlin::tuning::throughput::{Demand, ThroughputModel, Verdict, demands};
-use purlin::tuning::{FormCase, Record};
-use purlin_cli::{Failure, Progress, markdown, out};
+use kingpost::Mapping;
+use kingpost::autotune::{DeviceModel, best_of_each, known_devices};
+use kingpost::files;
+use kingpost::forms::numbering::NumberingOrder;
+use kingpost::forms::quadrature::QuadratureScheme;
+use kingpost::tuning::throughput::{Demand, ThroughputModel, Verdict, demands};
+use kingpost::tuning::{FormCase, Record};
+use kingpost_cli::{Failure, Progress, markdown, out};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -192,7 +192,7 @@ fn trials(cases: &[FormCase], records: &[&Record], kept: &[Trial]) -> (Vec<Trial
 fn h200() -> Result<DeviceModel, Failure> {
     let models = known_devices().map_err(|e| Failure::Refused(e.to_string()))?;
     let found = models.into_iter().find(|m| m.name == "H200");
-    found.ok_or_else(|| Failure::Refused("bug of purlin: no model `H200`".into()))
+    found.ok_or_else(|| Failure::Refused("bug of kingpost: no model `H200`".into()))
 }
 
 /// The measured trials of a case.

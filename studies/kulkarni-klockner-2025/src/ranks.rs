@@ -1,8 +1,8 @@
 //! The published tilings in their spaces.
 
 use clap::Args;
-use purlin::tuning::CostModel;
-use purlin_cli::{Failure, Progress, SpaceBounds, find_device, grouped, out};
+use kingpost::tuning::CostModel;
+use kingpost_cli::{Failure, Progress, SpaceBounds, find_device, grouped, out};
 use study_kulkarni_klockner_2025::tilings::{PublishedError, published_tilings};
 
 /// Arguments of `ranks`.

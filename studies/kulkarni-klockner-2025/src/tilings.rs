@@ -2,13 +2,13 @@
 //! ranks them.
 
 use crate::case::Case;
-use purlin::forms::form::FormError;
-use purlin::forms::lowering::{LoweringOptions, lower};
-use purlin::forms::quadrature::QuadratureScheme;
-use purlin::forms::tiling::{Tiling, TilingError, TilingParameters, TilingSizes};
-use purlin::kernels::{Operator, OperatorError};
-use purlin::tuning::{CostModel, SearchBounds, SearchSpace, Standing};
-use purlin::{NotAnAction, tiling_sizes};
+use kingpost::forms::form::FormError;
+use kingpost::forms::lowering::{LoweringOptions, lower};
+use kingpost::forms::quadrature::QuadratureScheme;
+use kingpost::forms::tiling::{Tiling, TilingError, TilingParameters, TilingSizes};
+use kingpost::kernels::{Operator, OperatorError};
+use kingpost::tuning::{CostModel, SearchBounds, SearchSpace, Standing};
+use kingpost::{NotAnAction, tiling_sizes};
 
 /// A row of Tables 5 and 7 of Kulkarni & Klöckner 2025.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,7 +144,7 @@ impl PublishedRank {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use purlin::autotune::known_devices;
+    use kingpost::autotune::known_devices;
 
     /// The requirement is 80 %; small spaces are enough to notice a formula that goes wrong.
     #[test]
@@ -174,7 +174,7 @@ mod tests {
                 let fields: Vec<&str> = row.split(',').collect();
                 let (cells, micros) = (number(fields[column]).unwrap(), number(fields[column + 1]).unwrap());
                 let of_all = |per_cell: f64| (per_cell * cells).round() as u64;
-                let work = purlin::autotune::Work {
+                let work = kingpost::autotune::Work {
                     flops: of_all(number(fields[3]).unwrap()),
                     dram_bytes: of_all(number(fields[4]).unwrap()),
                     table_bytes: of_all(number(fields[5]).unwrap_or(0.0)),

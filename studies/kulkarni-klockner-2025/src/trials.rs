@@ -1,11 +1,11 @@
 //! Tuning of the cases.
 
 use clap::Args;
-use purlin::Mapping;
-use purlin::autotune::best_of_each;
-use purlin::autotune::tuner::Ending;
-use purlin::tuning::{Candidate, CaseError, Choice, FormCase, candidates_in_order};
-use purlin_cli::{
+use kingpost::Mapping;
+use kingpost::autotune::best_of_each;
+use kingpost::autotune::tuner::Ending;
+use kingpost::tuning::{Candidate, CaseError, Choice, FormCase, candidates_in_order};
+use kingpost_cli::{
     Failure, Found, Order, Progress, Scheme, TrialArgs, best_table, mapping_json, order_of, out,
     trials_table, write_pictures,
 };
@@ -124,6 +124,6 @@ fn finish(trials: &TrialArgs, scheme: Scheme, single: Option<Case>, found: &Foun
     let Some(Case { operator, dim, degree }) = single else { return Ok(()) };
     let mapping = mapping_json(first)?;
     out(&format!(
-        "its source: purlin print {operator} --dim {dim} --degree {degree} --scheme {scheme} --target {target} --mapping '{mapping}'\n"
+        "its source: kingpost print {operator} --dim {dim} --degree {degree} --scheme {scheme} --target {target} --mapping '{mapping}'\n"
     ))
 }

@@ -6,9 +6,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use kingpost::forms::tiling::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
+use kingpost_sample::config;
 use proptest::prelude::*;
-use purlin::forms::tiling::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
-use purlin_sample::config;
 use std::collections::HashMap;
 use study_kulkarni_klockner_2025::formulas::Algorithm4;
 

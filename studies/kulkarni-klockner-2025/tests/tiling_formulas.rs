@@ -1,17 +1,17 @@
 //! What the generated tilings execute, allocate and move, against the formulas of Kulkarni &
-//! Klöckner 2025 (equations (22) to (25), (28), (43) and (44) as `purlin_strategies::tiling::Tiling` has
+//! Klöckner 2025 (equations (22) to (25), (28), (43) and (44) as `kingpost_strategies::tiling::Tiling` has
 //! them), for random parameters that need not divide.
 //!
-//! 3 parameter sets a form in `make test`, 100 with `PURLIN_TEST_ALL`.
+//! 3 parameter sets a form in `make test`, 100 with `KINGPOST_TEST_ALL`.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
-use purlin::analysis::stats::{Statistics, statistics};
-use purlin::codegen::{Options, Target, generate};
-use purlin::forms::lowering::{LoweredForm, LoweringOptions, lower};
-use purlin::forms::strategies::MultiLevelTiling;
-use purlin::forms::tiling::{Tiling, TilingParameters, TilingSizes};
-use purlin::{Mapping, Random, tiling_sizes, transform};
-use purlin_sample::{is_long_run, seed};
+use kingpost::analysis::stats::{Statistics, statistics};
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::forms::lowering::{LoweredForm, LoweringOptions, lower};
+use kingpost::forms::strategies::MultiLevelTiling;
+use kingpost::forms::tiling::{Tiling, TilingParameters, TilingSizes};
+use kingpost::{Mapping, Random, tiling_sizes, transform};
+use kingpost_sample::{is_long_run, seed};
 use std::collections::BTreeMap;
 use study_kulkarni_klockner_2025::case::Case;
 use study_kulkarni_klockner_2025::formulas::Algorithm4;

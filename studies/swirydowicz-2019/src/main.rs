@@ -1,12 +1,12 @@
 //! The commands of the study; `--help` explains them.
 
 use clap::{Args, Parser, Subcommand};
-use purlin::Random;
-use purlin::codegen::{Options, Target, generate};
-use purlin::files;
-use purlin::runtime::cuda::nvrtc;
-use purlin::runtime::{Cache, Device, Optimisation, TimingOptions, open};
-use purlin_cli::{Failure, JsonLinesError, append_json_line, end, out};
+use kingpost::Random;
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::files;
+use kingpost::runtime::cuda::nvrtc;
+use kingpost::runtime::{Cache, Device, Optimisation, TimingOptions, open};
+use kingpost_cli::{Failure, JsonLinesError, append_json_line, end, out};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,15 +21,15 @@ use study_swirydowicz_2019::record::{self, Key, Outcome, Record};
 use study_swirydowicz_2019::stale::stale;
 use study_swirydowicz_2019::steps::{Launch, steps};
 
-/// As for `purlin` itself, whose steps make and drop many small expressions.
+/// As for `kingpost` itself, whose steps make and drop many small expressions.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const AFTER: &str = "\
 Examples, after `cargo study study-swirydowicz-2019 --`:
   list                                                   all kernels, and by what each differs from the one before
-  recipe bp35.2d.10 --degree 7 > k10.json                its steps, for `purlin steps FILE --recipe k10.json`
-  recipe bp30.3d.1 --launch 2 --plain > part.purlin      what the steps of its second launch start from
+  recipe bp35.2d.10 --degree 7 > k10.json                its steps, for `kingpost steps FILE --recipe k10.json`
+  recipe bp30.3d.1 --launch 2 --plain > part.kingpost      what the steps of its second launch start from
   steps bp35.2d --degree 7                               what each kernel changes in the recipe before, and its gain
   compile --arch sm_90                                   no GPU needed: fills the cache of compiled kernels
   time --device cuda --db h200.jsonl --time-limit 9m     every kernel, degree and size that is not in the file yet
@@ -59,7 +59,7 @@ enum Command {
     ///
     /// Times are those of records whose source is the one that is generated now.
     Steps(StepsArgs),
-    /// Compile the CUDA source of kernels into the cache (`PURLIN_CACHE_DIR`), without a GPU
+    /// Compile the CUDA source of kernels into the cache (`KINGPOST_CACHE_DIR`), without a GPU
     Compile(CompileArgs),
     /// Check and time kernels; lines of JSON
     Time(TimeArgs),

@@ -5,15 +5,15 @@ use crate::problem::{Precision, Sizes};
 use crate::recipes::{Launch, RecipeError, Tuned};
 use crate::record::{Outcome, Record};
 use crate::reference::{reference, relative_error, worse};
-use purlin::analysis::stats::StatsError;
-use purlin::codegen::{CodegenError, Options, generate};
-use purlin::interp::{Memory, Value};
-use purlin::ir::text;
-use purlin::prelude::ScheduleSteps;
-use purlin::prelude::{AxisTag, Schedule};
-use purlin::runtime::{Device, RuntimeError, TimingOptions};
-use purlin::transforms::TransformError;
-use purlin::{LoadError, Loaded, laid_out};
+use kingpost::analysis::stats::StatsError;
+use kingpost::codegen::{CodegenError, Options, generate};
+use kingpost::interp::{Memory, Value};
+use kingpost::ir::text;
+use kingpost::prelude::ScheduleSteps;
+use kingpost::prelude::{AxisTag, Schedule};
+use kingpost::runtime::{Device, RuntimeError, TimingOptions};
+use kingpost::transforms::TransformError;
+use kingpost::{LoadError, Loaded, laid_out};
 use std::borrow::Cow;
 
 /// Elements with data of their own; a launch repeats them. A prime, so that no tile repeats with

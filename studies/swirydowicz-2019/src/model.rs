@@ -1,8 +1,8 @@
 //! What a kernel has to do, and how fast memory lets it: Świrydowicz et al. 2019, §5.
 
 use crate::problem::{Problem, Sizes};
-use purlin::analysis::stats::{AccessKind, StatsError, statistics};
-use purlin::ir::{AddressSpace, Kernel};
+use kingpost::analysis::stats::{AccessKind, StatsError, statistics};
+use kingpost::ir::{AddressSpace, Kernel};
 use std::collections::BTreeMap;
 
 /// Bytes that go each way.

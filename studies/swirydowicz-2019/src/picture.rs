@@ -1,9 +1,9 @@
 //! Rates over the degree, a line a kernel, as the publication draws them.
 
 use crate::record::Record;
+use kingpost::autotune::{COLOURS, FONT};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use purlin::autotune::{COLOURS, FONT};
 use std::collections::BTreeMap;
 
 /// Why there is no picture.

@@ -1,10 +1,10 @@
 //! The three benchmark problems: plain kernels, inputs, and the sizes of Table 1.
 
-use purlin::Random;
-use purlin::forms::quadrature::{gauss_jacobi, gauss_lobatto};
-use purlin::interp::{Memory, Value};
-use purlin::ir::text::{self, ParseErrors};
-use purlin::ir::{Kernel, ScalarType};
+use kingpost::Random;
+use kingpost::forms::quadrature::{gauss_jacobi, gauss_lobatto};
+use kingpost::interp::{Memory, Value};
+use kingpost::ir::text::{self, ParseErrors};
+use kingpost::ir::{Kernel, ScalarType};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -135,10 +135,10 @@ impl Sizes {
     /// A bug of the study: a text that is no kernel.
     pub fn plain(self) -> Result<Kernel, ParseErrors> {
         let double = match self.problem {
-            Problem::Bp10 => include_str!("../kernels/bp10.purlin"),
-            Problem::Bp35 => include_str!("../kernels/bp35.purlin"),
-            Problem::Bp30 => include_str!("../kernels/bp30.purlin"),
-            Problem::Bp35Vertices => include_str!("../kernels/bp35v.purlin"),
+            Problem::Bp10 => include_str!("../kernels/bp10.kingpost"),
+            Problem::Bp35 => include_str!("../kernels/bp35.kingpost"),
+            Problem::Bp30 => include_str!("../kernels/bp30.kingpost"),
+            Problem::Bp35Vertices => include_str!("../kernels/bp35v.kingpost"),
         };
         match self.precision {
             Precision::Double => text::parse(double),

@@ -2,8 +2,8 @@
 
 use crate::problem::{Precision, Problem, Sizes};
 use crate::recipes::Tuned;
-use purlin::runtime::DeviceInfo;
-use purlin_cli::{JsonLinesError, read_json_lines};
+use kingpost::runtime::DeviceInfo;
+use kingpost_cli::{JsonLinesError, read_json_lines};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

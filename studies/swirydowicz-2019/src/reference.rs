@@ -1,7 +1,7 @@
 //! The operators without sum factorisation: an independent evaluation of what a kernel must give.
 
 use crate::problem::{Problem, Sizes, legendre_nodes, lobatto_nodes};
-use purlin::interp::{Memory, Value};
+use kingpost::interp::{Memory, Value};
 
 /// Values and derivatives of one-dimensional basis functions at points, [points, nodes].
 struct Line {

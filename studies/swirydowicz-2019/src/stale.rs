@@ -3,7 +3,7 @@
 use crate::problem::{Precision, Sizes};
 use crate::recipes::{Launch, Tuned};
 use crate::record::{Outcome, Record};
-use purlin::codegen::{Options, Target, generate};
+use kingpost::codegen::{Options, Target, generate};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 

@@ -4,8 +4,8 @@ use crate::problem::Sizes;
 use crate::recipes::{self, RecipeError, Tuned};
 use crate::record::{Outcome, Record};
 use crate::stale::sources;
-use purlin::transforms::schedule;
-use purlin_cli::{line_diff, seconds};
+use kingpost::transforms::schedule;
+use kingpost_cli::{line_diff, seconds};
 
 /// Characters of a line.
 const WIDTH: usize = 110;

@@ -43,8 +43,8 @@ fn launches_have_recipes() {
     for (k, launch) in launches.iter().enumerate() {
         let number = (k + 1).to_string();
         let args = ["recipe", "bp30.3d.1", "--degree", "3", "--launch", &number];
-        let plain = purlin::ir::text::parse(&good(&[&args[..], &["--plain"]].concat())).unwrap();
-        let recipe = purlin::transforms::steps().recipe(&good(&args)).unwrap();
+        let plain = kingpost::ir::text::parse(&good(&[&args[..], &["--plain"]].concat())).unwrap();
+        let recipe = kingpost::transforms::steps().recipe(&good(&args)).unwrap();
         assert_eq!(recipe.apply(&plain).unwrap(), *launch.schedule.kernel());
     }
     for launch in [&[][..], &["--launch", "0"], &["--launch", "4"]] {
@@ -81,8 +81,8 @@ fn launches_are_timed_together() {
 #[test]
 fn recipes_load_as_those_of_the_library() {
     let json = good(&["recipe", "bp35.2d.10", "--degree", "3"]);
-    let recipe = purlin::transforms::steps().recipe(&json).unwrap();
-    let kernel = purlin::ir::text::parse(include_str!("../kernels/bp35.purlin")).unwrap();
+    let recipe = kingpost::transforms::steps().recipe(&json).unwrap();
+    let kernel = kingpost::ir::text::parse(include_str!("../kernels/bp35.kingpost")).unwrap();
     let tuned = "bp35.2d.10".parse::<study_swirydowicz_2019::recipes::Tuned>().unwrap();
     let [expected] = &tuned.launches(3).unwrap()[..] else { unreachable!("one launch") };
     assert_eq!(recipe.apply(&kernel).unwrap(), *expected.schedule.kernel());

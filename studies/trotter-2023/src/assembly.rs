@@ -3,23 +3,23 @@
 use crate::candidates::lowered;
 use crate::record::Assembled;
 use crate::{Order, Source};
-use purlin::codegen::{CodegenError, Options, generate};
-use purlin::forms::MappingError;
-use purlin::forms::element::CellShape;
-use purlin::forms::form::{FormError, Inputs, action, coefficient};
-use purlin::forms::lowering::{LoweringOptions, MeshForm};
-use purlin::forms::mesh::{Mesh, MeshError};
-use purlin::forms::numbering::NumberingError;
-use purlin::forms::reference;
-use purlin::forms::sparse::CsrPattern;
-use purlin::forms::strategies::SingleCell;
-use purlin::kernels::BoundaryValueProblem;
-use purlin::runtime::{Buffer, Device, RuntimeError, Timing, TimingOptions, buffer_of, download_values};
-use purlin::solve::{
+use kingpost::codegen::{CodegenError, Options, generate};
+use kingpost::forms::MappingError;
+use kingpost::forms::element::CellShape;
+use kingpost::forms::form::{FormError, Inputs, action, coefficient};
+use kingpost::forms::lowering::{LoweringOptions, MeshForm};
+use kingpost::forms::mesh::{Mesh, MeshError};
+use kingpost::forms::numbering::NumberingError;
+use kingpost::forms::reference;
+use kingpost::forms::sparse::CsrPattern;
+use kingpost::forms::strategies::SingleCell;
+use kingpost::kernels::BoundaryValueProblem;
+use kingpost::runtime::{Buffer, Device, RuntimeError, Timing, TimingOptions, buffer_of, download_values};
+use kingpost::solve::{
     Arrays, AssemblyStrategy, Call, CsrOperator, DeviceForm, FormPrograms, MatrixAssembly, Operator, Queue,
     SolveError, run,
 };
-use purlin::{CsrMatrix, Mapping, Random};
+use kingpost::{CsrMatrix, Mapping, Random};
 use std::fmt;
 use std::time::Instant;
 
@@ -211,7 +211,7 @@ impl OnDevice {
         let start = Instant::now();
         let inputs = Inputs::new().of(programs.form().form());
         let arrays = &mut Arrays::default();
-        let refused = |e: purlin::forms::sparse::PatternError| FormError::Discretisation(e.to_string());
+        let refused = |e: kingpost::forms::sparse::PatternError| FormError::Discretisation(e.to_string());
         let half: Vec<CsrPattern> = match strategy {
             AssemblyStrategy::SymmetricHalf => {
                 on.pattern.iter().map(|p| p.clone().upper().map_err(refused)).collect::<Result<_, _>>()?

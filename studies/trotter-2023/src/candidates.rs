@@ -1,14 +1,14 @@
 //! The mappings that are tried of a strategy.
 
-use purlin::Mapping;
-use purlin::forms::Combinator;
-use purlin::forms::element::CellShape;
-use purlin::forms::form::FormError;
-use purlin::forms::lowering::{LoweringOptions, MeshForm};
-use purlin::forms::strategies::{ConstantCells, FewestOperations, Objective, OwnedRows, StraightCells};
-use purlin::kernels::BoundaryValueProblem;
-use purlin::solve::AssemblyStrategy;
-use purlin::tuning::vectors::HostVectors;
+use kingpost::Mapping;
+use kingpost::forms::Combinator;
+use kingpost::forms::element::CellShape;
+use kingpost::forms::form::FormError;
+use kingpost::forms::lowering::{LoweringOptions, MeshForm};
+use kingpost::forms::strategies::{ConstantCells, FewestOperations, Objective, OwnedRows, StraightCells};
+use kingpost::kernels::BoundaryValueProblem;
+use kingpost::solve::AssemblyStrategy;
+use kingpost::tuning::vectors::HostVectors;
 
 /// The matrix of a problem on tetrahedra, lowered for a strategy.
 ///

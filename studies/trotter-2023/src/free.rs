@@ -3,19 +3,19 @@
 use crate::assembly::{MeasureError, Prepared};
 use crate::candidates::lowered;
 use crate::record::{Blocked, Free};
-use purlin::Random;
-use purlin::forms::form::{FormError, Inputs, action, coefficient};
-use purlin::forms::lowering::{LoweredKernel, LoweringOptions, MeshForm};
-use purlin::forms::mesh::Mesh;
-use purlin::forms::numbering::Numbering;
-use purlin::kernels::BoundaryValueProblem;
-use purlin::runtime::{Device, Timing, TimingOptions, buffer_of, download_values, upload_values};
-use purlin::solve::{
+use kingpost::Random;
+use kingpost::forms::form::{FormError, Inputs, action, coefficient};
+use kingpost::forms::lowering::{LoweredKernel, LoweringOptions, MeshForm};
+use kingpost::forms::mesh::Mesh;
+use kingpost::forms::numbering::Numbering;
+use kingpost::kernels::BoundaryValueProblem;
+use kingpost::runtime::{Device, Timing, TimingOptions, buffer_of, download_values, upload_values};
+use kingpost::solve::{
     Arrays, AssemblyStrategy, BlockCsrOperator, ConjugateGradients, Constraints, CsrOperator, DeviceForm,
     Diagonal, FormOperator, FormPrograms, LinearOptions, MatrixAssembly, Operator, Preconditioning,
     PrescribedValues, Queue, SolveError, facet_dofs, run,
 };
-use purlin::tuning::known::{Sought, for_device, without_setup};
+use kingpost::tuning::known::{Sought, for_device, without_setup};
 
 const PROBLEM: BoundaryValueProblem = BoundaryValueProblem::Poisson;
 /// Iterations that are timed.

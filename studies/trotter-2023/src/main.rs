@@ -1,16 +1,16 @@
 //! The commands of the study; `--help` explains them.
 
 use clap::{Args, Parser, Subcommand};
-use purlin::codegen::{Options, Target, generate};
-use purlin::forms::mesh::Mesh;
-use purlin::forms::sparse::CsrPattern;
-use purlin::kernels::BoundaryValueProblem;
-use purlin::runtime::cuda::nvrtc;
-use purlin::runtime::{Backend, Cache, Device, open};
-use purlin::solve::{AssemblyStrategy, LinearChoice, LinearMethod, PreconditionerKind, ResidualNorm};
-use purlin::tuning::vectors::HostVectors;
-use purlin::{Exchange, Mapping, Random};
-use purlin_cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::forms::mesh::Mesh;
+use kingpost::forms::sparse::CsrPattern;
+use kingpost::kernels::BoundaryValueProblem;
+use kingpost::runtime::cuda::nvrtc;
+use kingpost::runtime::{Backend, Cache, Device, open};
+use kingpost::solve::{AssemblyStrategy, LinearChoice, LinearMethod, PreconditionerKind, ResidualNorm};
+use kingpost::tuning::vectors::HostVectors;
+use kingpost::{Exchange, Mapping, Random};
+use kingpost_cli::{Failure, JsonLinesError, append_json_line, end, out, read_json_lines};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use study_trotter_2023::page::{assembly_tables, free_table, newton_tables, scali
 use study_trotter_2023::scaling::Alone;
 use study_trotter_2023::{Assembled, DIVISIONS, Free, Order, Question, Scaled, SetUp, Solved, Source};
 
-/// As for `purlin` itself, whose steps make and drop many small expressions.
+/// As for `kingpost` itself, whose steps make and drop many small expressions.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,15 +1,15 @@
 //! Newton solves of hyperelastic problems.
 
 use crate::record::{Question, Solved};
-use purlin::forms::mesh::{Mesh, MeshError};
-use purlin::kernels::BoundaryValueProblem;
-use purlin::runtime::Device;
-use purlin::solve::{
+use kingpost::forms::mesh::{Mesh, MeshError};
+use kingpost::kernels::BoundaryValueProblem;
+use kingpost::runtime::Device;
+use kingpost::solve::{
     AssemblyStrategy, LinearChoice, LinearOptions, NewtonOptions, NewtonStep, PreconditionerKind,
     ResidualNorm,
 };
-use purlin::solve::{BoundaryValueSetup, BoundaryValueSetupError, BoundaryValueSystem};
-use purlin::tuning::known::of_any_mesh;
+use kingpost::solve::{BoundaryValueSetup, BoundaryValueSetupError, BoundaryValueSystem};
+use kingpost::tuning::known::of_any_mesh;
 use std::time::Instant;
 
 /// Why there is no solve.
@@ -23,7 +23,7 @@ pub enum NewtonError {
     Setup(#[from] BoundaryValueSetupError),
     /// The shipped trials are not read.
     #[error(transparent)]
-    Trials(#[from] purlin::autotune::DatabaseError),
+    Trials(#[from] kingpost::autotune::DatabaseError),
     /// A solve that does not converge.
     #[error("on {devices} devices: {reason}")]
     Unconverged {

@@ -1,7 +1,7 @@
 //! How the cells and vertices of a mesh are numbered.
 
-use purlin::Random;
-use purlin::forms::mesh::{Mesh, MeshError};
+use kingpost::Random;
+use kingpost::forms::mesh::{Mesh, MeshError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

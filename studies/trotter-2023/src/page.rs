@@ -4,7 +4,7 @@ use crate::DIVISIONS;
 use crate::Order;
 use crate::published::{A100, A100_GB_S, H200_GB_S, V100_GB_S, best_of_v100, v100};
 use crate::record::{Assembled, Free, Scaled, SetUp, Solved};
-use purlin::solve::{AssemblyStrategy, PreconditionerKind};
+use kingpost::solve::{AssemblyStrategy, PreconditionerKind};
 use std::fmt::Write as _;
 
 /// The number of a uniform mesh of the publication, or its divisions.
@@ -49,7 +49,7 @@ fn table(records: &[Assembled], degree: usize) -> String {
                 text,
                 "| {} | {} | {strategy} | `{}` | {:.3} | {:.0} | {:.0} | {published} | {ratio} | {:.1} s | {} |",
                 mesh_in_order(r.file.as_deref(), r.divisions, r.order),
-                purlin_cli::grouped(r.unknowns as u64),
+                kingpost_cli::grouped(r.unknowns as u64),
                 r.mapping,
                 r.median_s * 1e3,
                 r.rate(),
@@ -74,7 +74,7 @@ pub fn setup_table(records: &[SetUp]) -> String {
          device | with uploads | host over that |\n\
          |--:|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
-    let grouped = |n: usize| purlin_cli::grouped(n as u64);
+    let grouped = |n: usize| kingpost_cli::grouped(n as u64);
     for r in records {
         let _ = writeln!(
             text,
@@ -112,7 +112,7 @@ pub fn free_table(records: &[Free]) -> String {
             "| {} | {} | {} | {:.1} | {:.3} ms | {:.3} ms | {:.3} ms | {:.3} ms | {:.2} times | `{}` |",
             r.degree,
             r.divisions,
-            purlin_cli::grouped(r.unknowns as u64),
+            kingpost_cli::grouped(r.unknowns as u64),
             r.entries as f64 / r.unknowns as f64,
             r.matrix_product_s * 1e3,
             r.free_product_s * 1e3,
@@ -159,7 +159,7 @@ pub fn scaling_table(records: &[Scaled]) -> String {
              {:.0e} | {:.1} s | {} | {} |",
             r.degree,
             r.divisions,
-            purlin_cli::grouped(r.unknowns as u64),
+            kingpost_cli::grouped(r.unknowns as u64),
             r.devices,
             r.exchange.as_deref().unwrap_or("–"),
             if r.overlaps { "yes" } else { "no" },
@@ -220,7 +220,7 @@ fn newton_table(problem: &str, records: &[Solved]) -> String {
             "| {} | {} | {}{around} | {:.1e}{judged}{lifted} | {newton} | {:.3} s | {:.1} | {} | {} | {} | {} | {} | \
              {:.2} s{made} | {:.0} | {} | {} | {:.1} s | {} |",
             mesh(r.divisions),
-            purlin_cli::grouped(r.unknowns as u64),
+            kingpost_cli::grouped(r.unknowns as u64),
             r.strategy,
             r.question.relative,
             r.assembly_s,

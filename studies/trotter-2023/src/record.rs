@@ -1,9 +1,9 @@
 //! Measurements as lines of JSON.
 
 use crate::Order;
-use purlin::Mapping;
-use purlin::runtime::DeviceInfo;
-use purlin::solve::{LinearMethod, PreconditionerKind, ResidualNorm};
+use kingpost::Mapping;
+use kingpost::runtime::DeviceInfo;
+use kingpost::solve::{LinearMethod, PreconditionerKind, ResidualNorm};
 use serde::{Deserialize, Serialize};
 
 /// The device of a measurement.

@@ -2,12 +2,12 @@
 
 use crate::newton::NewtonError;
 use crate::record::{Card, Scaled};
-use purlin::forms::mesh::Mesh;
-use purlin::kernels::BoundaryValueProblem;
-use purlin::runtime::Device;
-use purlin::solve::{AssemblyStrategy, LinearOptions, NewtonOptions};
-use purlin::solve::{BoundaryValueSetup, BoundaryValueSystem, Exchange};
-use purlin::tuning::known::of_any_mesh;
+use kingpost::forms::mesh::Mesh;
+use kingpost::kernels::BoundaryValueProblem;
+use kingpost::runtime::Device;
+use kingpost::solve::{AssemblyStrategy, LinearOptions, NewtonOptions};
+use kingpost::solve::{BoundaryValueSetup, BoundaryValueSystem, Exchange};
+use kingpost::tuning::known::of_any_mesh;
 
 const PROBLEM: BoundaryValueProblem = BoundaryValueProblem::Poisson;
 const ASSEMBLY: AssemblyStrategy = AssemblyStrategy::OwnedRows;

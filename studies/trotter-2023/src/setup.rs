@@ -3,12 +3,12 @@
 use crate::assembly::MeasureError;
 use crate::record::SetUp;
 use crate::{Order, Source};
-use purlin::forms::form::FormError;
-use purlin::forms::mesh::Mesh;
-use purlin::forms::numbering::Numbering;
-use purlin::forms::sparse::{CsrPart, CsrPattern};
-use purlin::runtime::{Buffer, Device, download_values};
-use purlin::solve::{DevicePattern, PatternKernels};
+use kingpost::forms::form::FormError;
+use kingpost::forms::mesh::Mesh;
+use kingpost::forms::numbering::Numbering;
+use kingpost::forms::sparse::{CsrPart, CsrPattern};
+use kingpost::runtime::{Buffer, Device, download_values};
+use kingpost::solve::{DevicePattern, PatternKernels};
 use std::time::Instant;
 
 /// Setups of which the median counts.

@@ -1,6 +1,6 @@
 //! Where the mesh of a measurement comes from.
 
-use purlin::forms::mesh::{GmshError, Mesh, MeshError};
+use kingpost::forms::mesh::{GmshError, Mesh, MeshError};
 use std::fmt;
 use std::path::PathBuf;
 

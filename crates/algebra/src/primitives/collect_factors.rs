@@ -1,21 +1,21 @@
 //! Writes values as sums of products of some scalars and factors.
 
 use crate::proofs::linear::{Body, LINEAR, SAME, SHORT, Sum};
-use purlin_analysis::Analysis;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::{
     Access, AddressSpace, Expr, Insn, InsnId, Kernel, Node, ScalarType, VarId, VarKind, Variable, WriteOp,
 };
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::expected::Expected;
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::finite::FINITE;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::schedule::{Array, Statement};
-use purlin_steps::tree::{edit_siblings, prune_insn, siblings};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::expected::Expected;
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::finite::FINITE;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::schedule::{Array, Statement};
+use kingpost_steps::tree::{edit_siblings, prune_insn, siblings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -2,25 +2,25 @@
 
 use crate::orbits::{Deviation, Orbits, Rounded, sign};
 use crate::proofs::orbit_products::{ALONE, DENSE, FULL, PRODUCTS, Product, Roles, Side, roles};
-use purlin_analysis::Analysis;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::{
     Access, AddressSpace, Affine, AxisTag, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Node,
     ScalarType, TableData, VarId, VarKind, Variable, WriteOp,
 };
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::expected::Expected;
-use purlin_steps::keeps::{Instances, Keeps};
-use purlin_steps::nest::{new_loop, wrapped};
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::elements::{
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::expected::Expected;
+use kingpost_steps::keeps::{Instances, Keeps};
+use kingpost_steps::nest::{new_loop, wrapped};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::elements::{
     NO_RULE, ONLY_ACCESSED, TEMPORARY, check_no_rule, check_only_accessed, temporary,
 };
-use purlin_steps::proofs::entries::{EntryUses, constant_shape, summed_axes};
-use purlin_steps::proofs::finite::{FINITE, check_finite};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::schedule::{Array, Loop};
-use purlin_steps::tree::{edit_body, edit_siblings};
+use kingpost_steps::proofs::entries::{EntryUses, constant_shape, summed_axes};
+use kingpost_steps::proofs::finite::{FINITE, check_finite};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::schedule::{Array, Loop};
+use kingpost_steps::tree::{edit_body, edit_siblings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,13 +1,13 @@
 //! Gives instructions a table of their own.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{Expr, InsnId, Kernel, VarId, VarKind, Variable};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup::{self, Selection};
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::schedule::Array;
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Expr, InsnId, Kernel, VarId, VarKind, Variable};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup::{self, Selection};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::schedule::Array;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

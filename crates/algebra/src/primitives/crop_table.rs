@@ -1,13 +1,13 @@
 //! Drops entries of a table that nothing loads.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{Affine, Atom, Expr, Kernel, Layout, TableData, VarId, VarKind};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::elements::{ONLY_ACCESSED, check_only_accessed, rewrite_accesses};
-use purlin_steps::refusal::Refusal;
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Affine, Atom, Expr, Kernel, Layout, TableData, VarId, VarKind};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::elements::{ONLY_ACCESSED, check_only_accessed, rewrite_accesses};
+use kingpost_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

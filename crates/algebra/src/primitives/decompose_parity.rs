@@ -4,25 +4,25 @@ use crate::parity::{
     ALONE, Lost, OTHERS, Parts, Role, Rows, certify, check_pairs, combined, entry, loads_of, of_parts, role,
     run_to, summed_in, weight,
 };
-use purlin_analysis::Analysis;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::{
     Access, Affine, AxisTag, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Layout, Node, ScalarType,
     TableData, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
-use purlin_steps::condition::also;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::{Instances, Keeps};
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::ORDER;
-use purlin_steps::proofs::elements::{
+use kingpost_steps::condition::also;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::{Instances, Keeps};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::ORDER;
+use kingpost_steps::proofs::elements::{
     AXIS, NO_RULE, ONLY_ACCESSED, TEMPORARY, check_axis, check_no_rule, check_only_accessed, temporary,
 };
-use purlin_steps::proofs::entries::{EntryUses, constant_shape};
-use purlin_steps::proofs::finite::{FINITE, check_finite, element};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::substitute::simplify_indices;
-use purlin_steps::tree::edit_siblings;
+use kingpost_steps::proofs::entries::{EntryUses, constant_shape};
+use kingpost_steps::proofs::finite::{FINITE, check_finite, element};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::substitute::simplify_indices;
+use kingpost_steps::tree::edit_siblings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

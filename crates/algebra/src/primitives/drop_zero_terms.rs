@@ -1,19 +1,19 @@
 //! Removes an update that adds nothing but zeros.
 
 use super::skip_zero_terms::{NO_QUOTIENT, check_zero_terms};
-use purlin_analysis::Analysis;
-use purlin_ir::{Access, Atom, Expr, InsnId, Kernel, TableData, UpdateOp, VarKind};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::{Instances, Keeps};
-use purlin_steps::lookup;
-use purlin_steps::lookup::table_factors;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::extent::parametric_extent;
-use purlin_steps::proofs::finite::FINITE;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::tree::prune_insn;
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Access, Atom, Expr, InsnId, Kernel, TableData, UpdateOp, VarKind};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::{Instances, Keeps};
+use kingpost_steps::lookup;
+use kingpost_steps::lookup::table_factors;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::extent::parametric_extent;
+use kingpost_steps::proofs::finite::FINITE;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::tree::prune_insn;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

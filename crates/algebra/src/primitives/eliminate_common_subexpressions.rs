@@ -1,24 +1,24 @@
 //! Computes equal subexpressions once.
 
 use crate::outer_factors::common_tags;
-use purlin_analysis::Analysis;
-use purlin_analysis::deps::{AccessSite, Mode};
-use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_analysis::deps::{AccessSite, Mode};
+use kingpost_analysis::polyhedral::{Polyhedral, Side, cross};
+use kingpost_ir::{
     Access, AddressSpace, BinaryOp, Expr, ExprType, InameId, Insn, InsnId, Kernel, Node, ScalarType, VarKind,
     Variable, WriteOp,
 };
-use purlin_isl as isl;
-use purlin_steps::draw::Picks;
-use purlin_steps::lookup::Selection;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::primitive::check_placement;
-use purlin_steps::proofs::CURRENT;
-use purlin_steps::proofs::stale::{Place, check_unchanged};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::schedule::{Array, Statement};
-use purlin_steps::tree::{edit_siblings, insns_of, siblings};
+use kingpost_isl as isl;
+use kingpost_steps::draw::Picks;
+use kingpost_steps::lookup::Selection;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::primitive::check_placement;
+use kingpost_steps::proofs::CURRENT;
+use kingpost_steps::proofs::stale::{Place, check_unchanged};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::schedule::{Array, Statement};
+use kingpost_steps::tree::{edit_siblings, insns_of, siblings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap, HashSet};

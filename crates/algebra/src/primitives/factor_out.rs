@@ -1,30 +1,30 @@
 //! Multiplies a sum once instead of each of its terms.
 
 use crate::product::Product;
-use purlin_analysis::Analysis;
-use purlin_ir::neutral::of_nothing;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::neutral::of_nothing;
+use kingpost_ir::{
     Access, AddressSpace, Expr, ExprType, GuardedRange, InameId, Insn, InsnId, Kernel, Node, Reduction,
     ScalarType, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
-use purlin_steps::condition::where_runs;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::expected::Expected;
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup;
-use purlin_steps::lookup::NO_REDUCTION;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::accumulation::{Delayed, IS_UPDATE, NO_REDUCTIONS, refuse_reductions, update};
-use purlin_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
-use purlin_steps::proofs::finite::{FINITE, check_finite_in};
-use purlin_steps::proofs::length::{have_values, never_empty, runs_if};
-use purlin_steps::proofs::{ORDER, VALUES};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::schedule::{Array, Handles, Made, Statement};
-use purlin_steps::tree::body_of;
-use purlin_steps::tree::{edit_siblings, insns_of};
+use kingpost_steps::condition::where_runs;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::expected::Expected;
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lookup;
+use kingpost_steps::lookup::NO_REDUCTION;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::accumulation::{Delayed, IS_UPDATE, NO_REDUCTIONS, refuse_reductions, update};
+use kingpost_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
+use kingpost_steps::proofs::finite::{FINITE, check_finite_in};
+use kingpost_steps::proofs::length::{have_values, never_empty, runs_if};
+use kingpost_steps::proofs::{ORDER, VALUES};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::schedule::{Array, Handles, Made, Statement};
+use kingpost_steps::tree::body_of;
+use kingpost_steps::tree::{edit_siblings, insns_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

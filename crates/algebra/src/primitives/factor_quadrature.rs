@@ -3,21 +3,21 @@
 use super::embed_table::has_single_precision;
 use crate::modes::{Deviation, Points, Rounding, Table};
 use crate::proofs::point_terms::{ALIKE, LOCAL, QUADRATIC, SUMS, Sums, sums};
-use purlin_analysis::Analysis;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::{
     Affine, BinaryOp, Domain, Expr, ExprType, InameId, InsnId, Kernel, Real, ScalarType, TableData, VarId,
     VarKind, Variable,
 };
-use purlin_steps::accuracy::Digits;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::{Instances, Keeps};
-use purlin_steps::lookup::{self, NO_REDUCTION};
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::finite::{FINITE, check_finite_table};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::schedule::Array;
+use kingpost_steps::accuracy::Digits;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::{Instances, Keeps};
+use kingpost_steps::lookup::{self, NO_REDUCTION};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::finite::{FINITE, check_finite_table};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::schedule::Array;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

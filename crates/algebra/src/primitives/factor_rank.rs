@@ -2,23 +2,23 @@
 
 use crate::modes::{Basis, Points, Table};
 use crate::product::Product;
-use purlin_analysis::Analysis;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::{
     Affine, AxisTag, Expr, Insn, InsnId, Kernel, Node, ScalarType, TableData, UpdateOp, VarId, VarKind,
     Variable,
 };
-use purlin_steps::accuracy::Digits;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::{Instances, Keeps};
-use purlin_steps::lookup;
-use purlin_steps::nest::new_loop;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::entries::{LINEAR, linear_uses};
-use purlin_steps::proofs::finite::{FINITE, check_finite_table};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::schedule::{Array, Handles, Loop, Made};
+use kingpost_steps::accuracy::Digits;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::{Instances, Keeps};
+use kingpost_steps::lookup;
+use kingpost_steps::nest::new_loop;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::entries::{LINEAR, linear_uses};
+use kingpost_steps::proofs::finite::{FINITE, check_finite_table};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::schedule::{Array, Handles, Loop, Made};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -248,7 +248,7 @@ impl Primitive for FactorRank {
 }
 
 /// Puts neighbours into a loop.
-fn wrap(nodes: &mut Vec<Node>, run: &[InsnId], iname: purlin_ir::InameId) {
+fn wrap(nodes: &mut Vec<Node>, run: &[InsnId], iname: kingpost_ir::InameId) {
     let is_first = |n: &Node| matches!(n, Node::Insn(i) if Some(i) == run.first());
     if let Some(at) = nodes.iter().position(is_first) {
         let inside: Vec<Node> = nodes.drain(at..at + run.len()).collect();

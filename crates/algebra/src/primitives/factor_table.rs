@@ -1,22 +1,22 @@
 //! Replaces a table by a product of smaller ones.
 
 use crate::tensor::{Deviation, Digit, Digits, Matrix, TOLERANCE};
-use purlin_analysis::Analysis;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::{
     Access, AddressSpace, Affine, Atom, BinaryOp, Expr, InameId, Kernel, Layout, ScalarType, TableData,
     VarId, VarKind, Variable,
 };
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::elements::map_loads;
-use purlin_steps::proofs::entries::{LINEAR, linear_uses};
-use purlin_steps::proofs::extent::parametric_extent;
-use purlin_steps::proofs::finite::{FINITE, check_finite_table};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::schedule::Array;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::elements::map_loads;
+use kingpost_steps::proofs::entries::{LINEAR, linear_uses};
+use kingpost_steps::proofs::extent::parametric_extent;
+use kingpost_steps::proofs::finite::{FINITE, check_finite_table};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::schedule::Array;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

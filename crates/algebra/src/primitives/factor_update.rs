@@ -1,33 +1,33 @@
 //! Accumulates into partial values that are joined after the loop.
 
-use purlin_analysis::Analysis;
-use purlin_ir::neutral::neutral;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::neutral::neutral;
+use kingpost_ir::{
     Access, AddressSpace, Affine, Expr, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarKind, Variable,
     WriteOp,
 };
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::expected::Expected;
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup;
-use purlin_steps::lookup::NO_REDUCTION;
-use purlin_steps::nest::{copy_loops, renamed, wrapped};
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::accumulation::HAS_ELEMENT;
-use purlin_steps::proofs::accumulation::HAS_VALUE;
-use purlin_steps::proofs::accumulation::IS_UPDATE;
-use purlin_steps::proofs::accumulation::NO_REDUCTIONS;
-use purlin_steps::proofs::accumulation::{Delayed, refuse_reductions, update};
-use purlin_steps::proofs::bounds::{BOUNDS_STAY, changing_bounds, check_bounds_stay};
-use purlin_steps::proofs::extent::parametric_extent;
-use purlin_steps::proofs::length::never_empty;
-use purlin_steps::proofs::written::may_be_undefined;
-use purlin_steps::proofs::{ORDER, VALUES};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::schedule::{Array, Handles, Loop, Made, Statement};
-use purlin_steps::tree::body_of;
-use purlin_steps::tree::{edit_siblings, loop_body, replace_loop};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::expected::Expected;
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lookup;
+use kingpost_steps::lookup::NO_REDUCTION;
+use kingpost_steps::nest::{copy_loops, renamed, wrapped};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::accumulation::HAS_ELEMENT;
+use kingpost_steps::proofs::accumulation::HAS_VALUE;
+use kingpost_steps::proofs::accumulation::IS_UPDATE;
+use kingpost_steps::proofs::accumulation::NO_REDUCTIONS;
+use kingpost_steps::proofs::accumulation::{Delayed, refuse_reductions, update};
+use kingpost_steps::proofs::bounds::{BOUNDS_STAY, changing_bounds, check_bounds_stay};
+use kingpost_steps::proofs::extent::parametric_extent;
+use kingpost_steps::proofs::length::never_empty;
+use kingpost_steps::proofs::written::may_be_undefined;
+use kingpost_steps::proofs::{ORDER, VALUES};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::schedule::{Array, Handles, Loop, Made, Statement};
+use kingpost_steps::tree::body_of;
+use kingpost_steps::tree::{edit_siblings, loop_body, replace_loop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

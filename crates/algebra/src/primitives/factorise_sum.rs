@@ -2,15 +2,15 @@
 
 use crate::polynomial::{Atoms, Factor, Product, Sum, joined};
 use crate::proofs::sums::{self, REAL, SHORT};
-use purlin_analysis::Analysis;
-use purlin_ir::{Expr, ExprType, Insn, InsnId, Kernel, ScalarType};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::NOT_CALLED;
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Expr, ExprType, Insn, InsnId, Kernel, ScalarType};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::NOT_CALLED;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -2,17 +2,17 @@
 
 use super::embed_table::has_single_precision;
 use super::use_symmetry::check_entries;
-use purlin_analysis::Analysis;
-use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::affine::MAX_COEFFICIENT;
+use kingpost_ir::{
     AddressSpace, Assumption, Direction, Expr, Kernel, Real, TableData, VarId, VarKind, Variable,
 };
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::expected::Expected;
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::refusal::Refusal;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::expected::Expected;
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

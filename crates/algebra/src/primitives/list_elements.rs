@@ -2,26 +2,26 @@
 
 pub use crate::listed_elements::ListedElements;
 use crate::listed_elements::{ExclusiveUpdates, ListedUpdates, Sweep, put_around};
-use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::Polyhedral;
-use purlin_ir::neutral::neutral;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_analysis::polyhedral::Polyhedral;
+use kingpost_ir::neutral::neutral;
+use kingpost_ir::{
     Access, AddressSpace, Affine, Assumption, BinaryOp, BlockLists, Constraint, Direction, ExclusiveItems,
     Expr, InameId, InsnId, InverseLists, Kernel, ScalarType, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::expected::Expected;
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lists::{Definition, ListNames};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::elements::{NO_RULE, check_no_rule};
-use purlin_steps::proofs::length::always;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::schedule::{Array, Statement};
-use purlin_steps::tree::{body_of, insns_of};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::expected::Expected;
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lists::{Definition, ListNames};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::elements::{NO_RULE, check_no_rule};
+use kingpost_steps::proofs::length::always;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::schedule::{Array, Statement};
+use kingpost_steps::tree::{body_of, insns_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -393,7 +393,7 @@ fn through(kernel: &Kernel, access: &Access, loops: &[InameId]) -> Option<(VarId
     let row = row.as_affine()?;
     let mut known = true;
     row.for_each_symbol(&mut |atom| {
-        if let purlin_ir::Atom::Iname(iname) = atom {
+        if let kingpost_ir::Atom::Iname(iname) = atom {
             known &= loops.contains(iname);
         }
     });

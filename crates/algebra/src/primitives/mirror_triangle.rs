@@ -1,23 +1,23 @@
 //! Accumulates one triangle of a symmetric matrix and copies it to the other.
 
 use crate::proofs::identity::{Point, Residue};
-use purlin_analysis::Analysis;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::{
     Access, Affine, AxisTag, Domain, Expr, Iname, InameId, Insn, InsnId, Kernel, Node, UpdateOp, VarId,
     WriteOp,
 };
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::{Instances, Keeps};
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::CURRENT;
-use purlin_steps::proofs::elements::{
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::{Instances, Keeps};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::CURRENT;
+use kingpost_steps::proofs::elements::{
     NO_RULE, ONLY_ACCESSED, TEMPORARY, check_no_rule, check_only_accessed, temporary,
 };
-use purlin_steps::proofs::finite::{FINITE, check_finite};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::schedule::{Loop, Made, Statement};
-use purlin_steps::tree::{body_of, edit_body, insns_of};
+use kingpost_steps::proofs::finite::{FINITE, check_finite};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::schedule::{Loop, Made, Statement};
+use kingpost_steps::tree::{body_of, edit_body, insns_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -365,7 +365,7 @@ impl<'p> Uses<'p> {
         let index: Vec<Affine> =
             kernel.insns[id].lhs.index.iter().map(Expr::as_affine).collect::<Option<_>>()?;
         let of_axis = |e: &Affine| match e.terms() {
-            [(purlin_ir::Atom::Iname(iname), factor)] => Some((*iname, *factor, e.constant_term())),
+            [(kingpost_ir::Atom::Iname(iname), factor)] => Some((*iname, *factor, e.constant_term())),
             _ => None,
         };
         let [row, column] = &index[..] else { return None };

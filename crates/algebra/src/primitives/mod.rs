@@ -35,7 +35,7 @@ pub mod split_sum;
 pub mod sum_moments;
 pub mod use_symmetry;
 
-purlin_steps::table! {
+kingpost_steps::table! {
     collect_factors::CollectFactors;
     combine_orbits::CombineOrbits;
     copy_table::CopyTable;

@@ -1,21 +1,21 @@
 //! Makes inputs of temporaries whose values are known before the launch.
 
 use crate::setup::{Slice, only_for};
-use purlin_analysis::Analysis;
-use purlin_analysis::deps::DependenceKind;
-use purlin_ir::{AddressSpace, Direction, InsnId, Kernel, ScalarType, VarId, VarKind};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lists::Definition;
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::elements::{
+use kingpost_analysis::Analysis;
+use kingpost_analysis::deps::DependenceKind;
+use kingpost_ir::{AddressSpace, Direction, InsnId, Kernel, ScalarType, VarId, VarKind};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lists::Definition;
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::elements::{
     NO_RULE, ONLY_ACCESSED, TEMPORARY, check_no_rule, check_only_accessed, temporary,
 };
-use purlin_steps::refusal::{LostValue, Refusal, TransformError};
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::schedule::{Array, Schedule};
-use purlin_steps::tree::prune_insn;
+use kingpost_steps::refusal::{LostValue, Refusal, TransformError};
+use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::schedule::{Array, Schedule};
+use kingpost_steps::tree::prune_insn;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -88,10 +88,10 @@ impl PassValues {
     /// among `from`, so that a kernel becomes a sequence of launches.
     ///
     /// ```
-    /// use purlin_algebra::primitives::PassValues;
-    /// use purlin_steps::Schedule;
+    /// use kingpost_algebra::primitives::PassValues;
+    /// use kingpost_steps::Schedule;
     ///
-    /// let kernel = purlin_ir::text::parse(
+    /// let kernel = kingpost_ir::text::parse(
     ///     "kernel k
     /// arg x: f64[8] in
     /// arg y: f64[8] out

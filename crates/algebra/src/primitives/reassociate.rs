@@ -2,16 +2,16 @@
 
 use crate::polynomial::{Atoms, Factor, joined};
 use crate::proofs::sums::{self, REAL, SHORT};
-use purlin_analysis::Analysis;
-use purlin_ir::{BinaryOp, Expr, ExprType, InameId, Insn, InsnId, Kernel, ScalarType, UnaryOp, VarId};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::tree::loops_of;
+use kingpost_analysis::Analysis;
+use kingpost_ir::{BinaryOp, Expr, ExprType, InameId, Insn, InsnId, Kernel, ScalarType, UnaryOp, VarId};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::tree::loops_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

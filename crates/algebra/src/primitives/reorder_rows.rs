@@ -1,22 +1,22 @@
 //! Runs the iterations of a loop in the order of a partition, by inputs whose rows are in that order.
 
 use super::list_elements::size;
-use purlin_analysis::Analysis;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::{
     Access, Affine, Assumption, Direction, Expr, InameId, Insn, Kernel, VarId, VarKind, Variable,
 };
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lists::{Definition, RowOrder};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::ORDER;
-use purlin_steps::proofs::any_order::{Together, check_any_order};
-use purlin_steps::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::schedule::Array;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lists::{Definition, RowOrder};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::ORDER;
+use kingpost_steps::proofs::any_order::{Together, check_any_order};
+use kingpost_steps::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::schedule::Array;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

@@ -1,30 +1,30 @@
 //! Turns a maximum and the sums of exponentials below it into one loop that rescales the sums.
 
 use crate::proofs::rescaled::{self, Sum};
-use purlin_analysis::Analysis;
-use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_analysis::deps::pair::{Order, pair_relation};
+use kingpost_ir::{
     Access, AddressSpace, Affine, Atom, AxisTag, BinaryOp, Expr, ExprType, InameId, Insn, InsnId, Kernel,
     Node, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::expected::Expected;
-use purlin_steps::keeps::{Instances, Keeps};
-use purlin_steps::lookup::{self, NO_REDUCTION};
-use purlin_steps::nest::{copy_loops, renamed, wrapped};
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
-use purlin_steps::proofs::finite::{FINITE, check_finite};
-use purlin_steps::proofs::length::never_empty;
-use purlin_steps::proofs::order::{Reordering, check_order};
-use purlin_steps::proofs::stale;
-use purlin_steps::proofs::{CURRENT, ORDER};
-use purlin_steps::refusal::{LostValue, Refusal};
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::schedule::{Array, Loop, Made, Statement};
-use purlin_steps::substitute::substitute_iname;
-use purlin_steps::tree::{edit_siblings, insns_of, loops_down_to, siblings};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::expected::Expected;
+use kingpost_steps::keeps::{Instances, Keeps};
+use kingpost_steps::lookup::{self, NO_REDUCTION};
+use kingpost_steps::nest::{copy_loops, renamed, wrapped};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
+use kingpost_steps::proofs::finite::{FINITE, check_finite};
+use kingpost_steps::proofs::length::never_empty;
+use kingpost_steps::proofs::order::{Reordering, check_order};
+use kingpost_steps::proofs::stale;
+use kingpost_steps::proofs::{CURRENT, ORDER};
+use kingpost_steps::refusal::{LostValue, Refusal};
+use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::schedule::{Array, Loop, Made, Statement};
+use kingpost_steps::substitute::substitute_iname;
+use kingpost_steps::tree::{edit_siblings, insns_of, loops_down_to, siblings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -427,7 +427,7 @@ impl RescaleReduction {
             .loops
             .iter()
             .map(|l| {
-                let body = purlin_steps::tree::body_of(&before, *l)?;
+                let body = kingpost_steps::tree::body_of(&before, *l)?;
                 Ok((*l, insns_of(body)))
             })
             .collect::<Result<_, Refusal>>()?;
@@ -470,7 +470,7 @@ fn check_once(analysis: &Analysis, draft: &Kernel, around: &Around, proof: &OneL
     let (kernel, poly) = (draft.kernel(), draft.polyhedral());
     let outer: Vec<_> = around.loops.iter().copied().chain([proof.along]).collect();
     let scales =
-        |s: &&purlin_analysis::deps::AccessSite| kernel.insns[s.insn].update_op() == Some(UpdateOp::Mul);
+        |s: &&kingpost_analysis::deps::AccessSite| kernel.insns[s.insn].update_op() == Some(UpdateOp::Mul);
     for sum in &proof.sums {
         for site in draft.sites(sum.var).iter().filter(|s| s.writes()).filter(scales) {
             if !poly.loops(site.insn).starts_with(&outer) {

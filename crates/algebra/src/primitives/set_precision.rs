@@ -1,12 +1,12 @@
 //! Changes the precision of real variables.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{Expr, ExprType, Kernel, Real, ScalarType, TableData, VarId, VarKind};
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::refusal::Refusal;
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Expr, ExprType, Kernel, Real, ScalarType, TableData, VarId, VarKind};
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,21 +1,21 @@
 //! Adds the terms of one iteration of a loop, where those of all others are zero.
 
 use super::skip_zero_terms::{NO_QUOTIENT, check_zero_terms};
-use purlin_analysis::Analysis;
-use purlin_ir::Node;
-use purlin_ir::{Access, Affine, Atom, AxisTag, InameId, Kernel, TableData, UpdateOp, VarKind};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::{Instances, Keeps};
-use purlin_steps::lookup::table_factors;
-use purlin_steps::lookup::{self, NO_REDUCTION};
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::finite::FINITE;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::substitute::substitute_in_nodes;
-use purlin_steps::tree::body_of;
-use purlin_steps::tree::{insns_of, loop_body, replace_loop};
+use kingpost_analysis::Analysis;
+use kingpost_ir::Node;
+use kingpost_ir::{Access, Affine, Atom, AxisTag, InameId, Kernel, TableData, UpdateOp, VarKind};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::{Instances, Keeps};
+use kingpost_steps::lookup::table_factors;
+use kingpost_steps::lookup::{self, NO_REDUCTION};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::finite::FINITE;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::substitute::substitute_in_nodes;
+use kingpost_steps::tree::body_of;
+use kingpost_steps::tree::{insns_of, loop_body, replace_loop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

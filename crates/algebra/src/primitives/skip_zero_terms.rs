@@ -1,17 +1,17 @@
 //! Leaves out the terms of a sum that a table makes zero.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::{
     Access, BinaryOp, Expr, Insn, InsnId, Kernel, Real, ScalarType, TableData, UnaryOp, UpdateOp, VarKind,
 };
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::{Instances, Keeps};
-use purlin_steps::lookup::Selection;
-use purlin_steps::lookup::table_factors;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::finite::{FINITE, check_finite};
-use purlin_steps::refusal::Refusal;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::{Instances, Keeps};
+use kingpost_steps::lookup::Selection;
+use kingpost_steps::lookup::table_factors;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::finite::{FINITE, check_finite};
+use kingpost_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,20 +1,20 @@
 //! Stores a sum term by term.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::{
     BinaryOp, Expr, ExprType, Id, Insn, InsnId, Kernel, Node, ScalarType, UnaryOp, UpdateOp, WriteOp,
 };
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::accumulation::{NO_REDUCTIONS, refuse_reductions};
-use purlin_steps::proofs::reread::{Parts, UNREAD};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::schedule::Statement;
-use purlin_steps::tree::edit_siblings;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::accumulation::{NO_REDUCTIONS, refuse_reductions};
+use kingpost_steps::proofs::reread::{Parts, UNREAD};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::schedule::Statement;
+use kingpost_steps::tree::edit_siblings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -9,18 +9,18 @@ use crate::proofs::separable::{
     ALIKE, Changing, Entry, POINTS, SUMS, Separated, Slot, TABLES, Term, axis_extents, constant_extents,
     separate,
 };
-use purlin_analysis::Analysis;
-use purlin_ir::{Affine, InameId, Insn, InsnId, Kernel, ScalarType, TableData, VarId, VarKind};
-use purlin_steps::accuracy::{Digits, scales};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::{Instances, Keeps};
-use purlin_steps::lookup::{self, NO_REDUCTION};
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::finite::{FINITE, check_finite_table};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::schedule::Array;
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Affine, InameId, Insn, InsnId, Kernel, ScalarType, TableData, VarId, VarKind};
+use kingpost_steps::accuracy::{Digits, scales};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::{Instances, Keeps};
+use kingpost_steps::lookup::{self, NO_REDUCTION};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::finite::{FINITE, check_finite_table};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::schedule::Array;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

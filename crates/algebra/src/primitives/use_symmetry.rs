@@ -1,19 +1,19 @@
 //! Loads the mirror image of an element in its place.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::{
     Access, Affine, Assumption, AxisImage, Direction, Expr, InsnId, Kernel, Symmetry, TableData, UnaryOp,
     VarKind, Variable,
 };
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup::{self, Selection};
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::entries::{LINEAR, constant_shape, linear_uses_in};
-use purlin_steps::refusal::Refusal;
-pub use purlin_steps::symmetry::ImageAxis;
-use purlin_steps::symmetry::{images, symmetry, text};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lookup::{self, Selection};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::entries::{LINEAR, constant_shape, linear_uses_in};
+use kingpost_steps::refusal::Refusal;
+pub use kingpost_steps::symmetry::ImageAxis;
+use kingpost_steps::symmetry::{images, symmetry, text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

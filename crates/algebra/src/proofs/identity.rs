@@ -7,8 +7,8 @@
 //! library, a comparison or a rounding is an unknown function, which has equal values of equal
 //! arguments.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{Access, BinaryOp, Expr, InameId, InsnId, Kernel, UnaryOp, VarId, WriteOp};
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Access, BinaryOp, Expr, InameId, InsnId, Kernel, UnaryOp, VarId, WriteOp};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 

@@ -1,12 +1,12 @@
 //! Values as sums of products, each with one of some scalars.
 
-use purlin_ir::{
+use kingpost_ir::{
     BinaryOp, Expr, ExprType, InsnId, Kernel, Node, ScalarType, UnaryOp, VarId, VarKind, WriteOp,
 };
-use purlin_steps::obligation::Obligation;
-use purlin_steps::proofs::finite::FINITE;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::tree::insns_of;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::proofs::finite::FINITE;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::tree::insns_of;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Each term has one of the scalars.

@@ -1,14 +1,14 @@
 //! How a temporary is used whose elements are multiplied by tables: what is stored, added and read,
 //! and in which order.
 
-use purlin_ir::{
+use kingpost_ir::{
     Access, AddressSpace, Affine, AxisTag, Expr, InameId, Insn, InsnId, Kernel, Layout, Node, Real,
     ScalarType, TableData, UpdateOp, VarId, VarKind, WriteOp,
 };
-use purlin_steps::obligation::Obligation;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::tree::loops_of;
-use purlin_steps::tree::{body_of, insns_of};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::tree::loops_of;
+use kingpost_steps::tree::{body_of, insns_of};
 use std::collections::BTreeSet;
 
 /// Tables say all that becomes of an element.

@@ -6,15 +6,15 @@
 //! holds the tables. The terms of a scalar are those of all values that it is given, so that the
 //! order of the instructions does not matter.
 
-use purlin_ir::{
+use kingpost_ir::{
     Access, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, ScalarType, TableData, UnaryOp, UpdateOp, VarId,
     VarKind,
 };
-use purlin_steps::obligation::Obligation;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::tree::body_of;
-use purlin_steps::tree::{inames_of, insns_of};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::tree::body_of;
+use kingpost_steps::tree::{inames_of, insns_of};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What changes in a term: tables of one axis, which are its weights, and tables of more.

@@ -1,18 +1,18 @@
 //! Sums of exponentials below a maximum: what their addends are made of, and what they start from.
 
-use purlin_analysis::Analysis;
-use purlin_analysis::deps::{AccessSite, DependenceKind};
-use purlin_analysis::polyhedral::{Side, equal_values, smallest_point};
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_analysis::deps::{AccessSite, DependenceKind};
+use kingpost_analysis::polyhedral::{Side, equal_values, smallest_point};
+use kingpost_ir::{
     Access, Affine, Atom, BinaryOp, Expr, InameId, InsnId, Kernel, MathFn, Node, Real, VarId, WriteOp,
 };
-use purlin_isl as isl;
-use purlin_steps::nest::renamed;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::proofs::CURRENT;
-use purlin_steps::proofs::written::NewRead;
-use purlin_steps::refusal::{AtParameters, Refusal, StaleValue};
-use purlin_steps::tree::insns_of;
+use kingpost_isl as isl;
+use kingpost_steps::nest::renamed;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::proofs::CURRENT;
+use kingpost_steps::proofs::written::NewRead;
+use kingpost_steps::refusal::{AtParameters, Refusal, StaleValue};
+use kingpost_steps::tree::insns_of;
 
 /// A sum follows the maximum.
 pub const SCALED: Obligation = Obligation::new(
@@ -91,7 +91,7 @@ impl Sum {
                 kernel.show_expr(&update.rhs)
             )
         })?;
-        let loops = purlin_steps::tree::loops_of(kernel, insn)?;
+        let loops = kingpost_steps::tree::loops_of(kernel, insn)?;
         let inner: Vec<_> = loops[outer.len()..].to_vec();
         let in_index = |l: &InameId| update.lhs.index.iter().any(|e| e.mentions(*l));
         let axes: Vec<_> = inner.iter().copied().filter(in_index).collect();
@@ -237,7 +237,7 @@ impl Nest<'_, '_> {
             let witness = d.witness(kernel, &relation.intersect(&here)?)?;
             CURRENT.refute(witness.map(|witness| StaleValue {
                 // the message names the write first
-                witness: purlin_analysis::Witness {
+                witness: kingpost_analysis::Witness {
                     source: witness.sink.clone(),
                     sink: witness.source.clone(),
                     ..witness

@@ -7,16 +7,16 @@
 
 use crate::polynomial::{Atoms, Factor, NoSum, Product, Sum};
 use crate::proofs::sums;
-use purlin_ir::{
+use kingpost_ir::{
     Atom, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Node, ScalarType, TableData, UpdateOp, VarId,
     VarKind,
 };
-use purlin_steps::obligation::Obligation;
-use purlin_steps::proofs::elements::rule_that_reads;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::tree::body_of;
-use purlin_steps::tree::inames_of;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::proofs::elements::rule_that_reads;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::tree::body_of;
+use kingpost_steps::tree::inames_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 

@@ -1,13 +1,13 @@
 //! Values that are rewritten as sums of products.
 
 use crate::polynomial::{MAX_TERMS, NoSum};
-use purlin_ir::{Expr, ExprType, Insn, Kernel, ScalarType};
-use purlin_steps::obligation::Obligation;
-use purlin_steps::proofs::accumulation;
-pub(crate) use purlin_steps::proofs::accumulation::NO_REDUCTIONS;
-pub(crate) use purlin_steps::proofs::finite::FINITE;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::NOT_CALLED;
+use kingpost_ir::{Expr, ExprType, Insn, Kernel, ScalarType};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::proofs::accumulation;
+pub(crate) use kingpost_steps::proofs::accumulation::NO_REDUCTIONS;
+pub(crate) use kingpost_steps::proofs::finite::FINITE;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::NOT_CALLED;
 
 /// Reals alone have the laws.
 pub(crate) const REAL: Obligation =

@@ -1,10 +1,10 @@
 //! Accesses of a kernel in textual order.
 
 use crate::polyhedral::{Polyhedral, is_symbol};
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::expr::{Access, Expr, UpdateOp};
-use purlin_ir::ids::{Id, InameId, InsnId, VarId};
-use purlin_ir::kernel::{Iname, Kernel, WriteOp};
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::expr::{Access, Expr, UpdateOp};
+use kingpost_ir::ids::{Id, InameId, InsnId, VarId};
+use kingpost_ir::kernel::{Iname, Kernel, WriteOp};
 use std::sync::Arc;
 
 /// How an access touches its element.

@@ -5,8 +5,8 @@
 //! equal if the numbers are.
 
 use crate::polyhedral::{Polyhedral, bounds_of};
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::ids::InameId;
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::ids::InameId;
 use std::borrow::Cow;
 
 type Terms = Vec<(Atom, i64)>;
@@ -126,7 +126,7 @@ mod tests {
                 .replace("WRITE", &format!("s: y[{written}] = 1.0"))
                 .replace("READ", &format!("r: b[0] = y[{read}]"))
         );
-        let kernel = purlin_ir::text::parse(&text).expect("parses");
+        let kernel = kingpost_ir::text::parse(&text).expect("parses");
         let analysis = Analysis::of(&kernel);
         let all = analysis.dependences().expect("isl works");
         let flow = all.iter().find(|d| kernel.vars[d.var].name == "y" && d.carries_value()).expect("a flow");

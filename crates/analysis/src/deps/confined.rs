@@ -5,9 +5,9 @@ use crate::deps::access::{AccessSite, Mode};
 use crate::deps::covers::covers_box;
 use crate::polyhedral::Polyhedral;
 use crate::question::{Covered, Footprint, Index, Linear};
-use purlin_ir::affine::Affine;
-use purlin_ir::ids::InameId;
-use purlin_isl as isl;
+use kingpost_ir::affine::Affine;
+use kingpost_ir::ids::InameId;
+use kingpost_isl as isl;
 
 /// The loops around all accesses, if every iteration of them starts with a certain write of all
 /// elements it touches.

@@ -8,9 +8,9 @@ use crate::deps::access::AccessSite;
 use crate::deps::agree::bounds;
 use crate::polyhedral::Polyhedral;
 use crate::polyhedral::bounds_of;
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::domain::Constraint;
-use purlin_ir::ids::InameId;
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::domain::Constraint;
+use kingpost_ir::ids::InameId;
 
 /// The values of the write's own loops at the instance that wrote the element.
 struct Instance<'a, 'k> {
@@ -190,7 +190,7 @@ impl Instance<'_, '_> {
 mod tests {
     use super::*;
     use crate::deps::access_sites;
-    use purlin_ir::ids::Id;
+    use kingpost_ir::ids::Id;
 
     /// Whether the write of `t` covers its read, both below `for o in 0..n`.
     fn covered(loops: &str, written: &str, read_loops: &str, read: &str) -> bool {
@@ -205,7 +205,7 @@ mod tests {
             nest(loops, &format!("s: t[{written}] = 1.0")),
             nest(read_loops, &format!("r: y[o] = t[{read}]"))
         );
-        let kernel = purlin_ir::text::parse(&text).unwrap();
+        let kernel = kingpost_ir::text::parse(&text).unwrap();
         let poly = Polyhedral::new(&kernel);
         let sites = &access_sites(&poly)[kernel.var("t").unwrap().index()];
         covers_box(&poly, &sites[0], &sites[1], poly.common_loops(sites[0].insn, sites[1].insn))

@@ -4,10 +4,10 @@ use super::pair::{Span, named};
 use crate::polyhedral::{Polyhedral, Side, difference, smallest_pair};
 use crate::question::Relation;
 use crate::witness::{Instance, Witness};
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::ids::{Id, InameId, InsnId, VarId};
-use purlin_ir::kernel::Kernel;
-use purlin_isl as isl;
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::ids::{Id, InameId, InsnId, VarId};
+use kingpost_ir::kernel::Kernel;
+use kingpost_isl as isl;
 use std::fmt;
 use std::sync::Arc;
 

@@ -2,11 +2,11 @@
 
 use crate::deps::access::AccessSite;
 use crate::polyhedral::Polyhedral;
-use purlin_ir::affine::Affine;
-use purlin_ir::expr::{BinaryOp, Expr};
-use purlin_ir::ids::VarId;
-use purlin_ir::kernel::Assumption;
-use purlin_ir::{BlockLists, ExclusiveItems, TableData, VarKind};
+use kingpost_ir::affine::Affine;
+use kingpost_ir::expr::{BinaryOp, Expr};
+use kingpost_ir::ids::VarId;
+use kingpost_ir::kernel::Assumption;
+use kingpost_ir::{BlockLists, ExclusiveItems, TableData, VarKind};
 
 /// If both indices are items of the same lists, one is exclusive and the other one is exclusive or
 /// among those that are not: equal items are the same item, so that the entries are equal.

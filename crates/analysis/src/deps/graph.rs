@@ -2,10 +2,10 @@
 
 use crate::Analysis;
 use crate::deps::{Dependence, DependenceKind};
+use kingpost_ir::ids::{Id, InsnId};
+use kingpost_ir::kernel::Kernel;
+use kingpost_isl as isl;
 use petgraph::graph::{DiGraph, NodeIndex};
-use purlin_ir::ids::{Id, InsnId};
-use purlin_ir::kernel::Kernel;
-use purlin_isl as isl;
 use std::fmt::Write;
 
 /// Instructions and the dependences between them.

@@ -6,10 +6,10 @@ use crate::deps::exclusive::{map_entries, same_exclusive_item, same_map_entry};
 use crate::deps::ranges::range_entry;
 use crate::polyhedral::Polyhedral;
 use crate::question::{Linear, Pairs};
-use purlin_ir::affine::Affine;
-use purlin_ir::expr::Expr;
-use purlin_ir::ids::{InameId, InsnId, VarId};
-use purlin_isl as isl;
+use kingpost_ir::affine::Affine;
+use kingpost_ir::expr::Expr;
+use kingpost_ir::ids::{InameId, InsnId, VarId};
+use kingpost_isl as isl;
 use std::borrow::Cow;
 
 /// A relation as plain data, not yet an isl object.

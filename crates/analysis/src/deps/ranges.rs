@@ -1,10 +1,10 @@
 //! Loops over the range between two entries of an ascending array.
 
 use crate::polyhedral::Polyhedral;
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::expr::Expr;
-use purlin_ir::ids::{InsnId, VarId};
-use purlin_ir::kernel::{Assumption, WriteOp};
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::expr::Expr;
+use kingpost_ir::ids::{InsnId, VarId};
+use kingpost_ir::kernel::{Assumption, WriteOp};
 
 /// If the value is the counter of a loop over `starts[e] .. starts[e + 1]` of an array that ascends
 /// and that nothing writes: the array and `e`.

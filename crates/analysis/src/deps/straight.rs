@@ -10,8 +10,8 @@
 use crate::deps::access::{AccessSite, Mode};
 use crate::deps::confined::is_injective_on;
 use crate::polyhedral::Polyhedral;
-use purlin_ir::expr::UpdateOp;
-use purlin_ir::ids::InameId;
+use kingpost_ir::expr::UpdateOp;
+use kingpost_ir::ids::InameId;
 
 /// A dependence to be: positions in the list of accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

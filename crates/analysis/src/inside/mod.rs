@@ -14,8 +14,8 @@
 //! known: [`Analysis::check_launch`].
 //!
 //! ```
-//! use purlin_analysis::Analysis;
-//! use purlin_ir::text;
+//! use kingpost_analysis::Analysis;
+//! use kingpost_ir::text;
 //!
 //! let shift = "kernel shift\nparam n: i32\narg a: f64[n] inout\n
 //! for i in 0..n - 1\n  s: a[i] = a[i + 2]\n";
@@ -79,20 +79,20 @@ impl Analysis<'_> {
     }
 
     /// Which accesses stay inside their arrays for all parameters that the assumptions allow: what
-    /// [`purlin_interp::check_launch`] needs for many launches of one kernel.
+    /// [`kingpost_interp::check_launch`] needs for many launches of one kernel.
     pub fn access_proofs(&self) -> Vec<AccessProof> {
         let proof = |a: &AccessReach| AccessProof { insn: a.insn, proved: a.reach == Reach::Inside };
         self.accesses().iter().map(proof).collect()
     }
 
     /// Checks what the kernel is about to be launched with: its assumptions, and every access that
-    /// could leave its array ([`purlin_interp::check_launch`], with what is proved here).
+    /// could leave its array ([`kingpost_interp::check_launch`], with what is proved here).
     ///
     /// # Errors
-    /// As [`purlin_interp::check_launch`].
+    /// As [`kingpost_interp::check_launch`].
     pub fn check_launch(&self, memory: &Memory) -> Result<LaunchReport, InterpError> {
         match self.kernel().scalar_form() {
-            Cow::Borrowed(kernel) => purlin_interp::check_launch(kernel, memory, &self.access_proofs()),
+            Cow::Borrowed(kernel) => kingpost_interp::check_launch(kernel, memory, &self.access_proofs()),
             Cow::Owned(kernel) => self.next(&kernel).check_launch(memory),
         }
     }
@@ -104,7 +104,7 @@ mod tests;
 pub use reach::{AccessReach, Cause, Outside, Reach};
 
 use crate::Analysis;
-use purlin_interp::{AccessProof, InterpError, LaunchReport, Memory};
-use purlin_ir::ids::{InsnId, VarId};
+use kingpost_interp::{AccessProof, InterpError, LaunchReport, Memory};
+use kingpost_ir::ids::{InsnId, VarId};
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -5,12 +5,12 @@ use super::sites::Site;
 use crate::polyhedral::{Polyhedral, Side, cross, is_real, smallest_point};
 use crate::witness::Instance;
 use foldhash::fast::FixedState;
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::domain::{Constraint, Domain};
-use purlin_ir::elimination::implied;
-use purlin_ir::ids::InameId;
-use purlin_ir::kernel::VarKind;
-use purlin_isl as isl;
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::domain::{Constraint, Domain};
+use kingpost_ir::elimination::implied;
+use kingpost_ir::ids::InameId;
+use kingpost_ir::kernel::VarKind;
+use kingpost_isl as isl;
 use std::collections::HashMap;
 
 /// Proofs for the accesses of one kernel.

@@ -1,7 +1,7 @@
 //! Where accesses go.
 
 use crate::witness::{Instance, params_text};
-use purlin_ir::ids::{InsnId, VarId};
+use kingpost_ir::ids::{InsnId, VarId};
 use std::fmt;
 
 /// An access of an instruction, and what is known of it before a launch.

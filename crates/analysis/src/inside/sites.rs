@@ -1,9 +1,9 @@
 //! Accesses to arrays, with the loops and conditions under which they happen.
 
 use crate::polyhedral::{Polyhedral, affine_condition};
-use purlin_ir::domain::Domain;
-use purlin_ir::expr::{Access, BinaryOp, Expr, UnaryOp};
-use purlin_ir::ids::{InameId, InsnId};
+use kingpost_ir::domain::Domain;
+use kingpost_ir::expr::{Access, BinaryOp, Expr, UnaryOp};
+use kingpost_ir::ids::{InameId, InsnId};
 
 /// An access to an array.
 #[derive(Clone, Debug)]

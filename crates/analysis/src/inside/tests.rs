@@ -2,11 +2,11 @@
 
 use super::{Cause, Reach};
 use crate::Analysis;
+use kingpost_interp::{InterpError, interpret};
+use kingpost_ir::text::parse;
+use kingpost_ir::{Expr, Id, Kernel};
+use kingpost_sample::{SampleConfig, arbitrary_kernel, config};
 use proptest::prelude::*;
-use purlin_interp::{InterpError, interpret};
-use purlin_ir::text::parse;
-use purlin_ir::{Expr, Id, Kernel};
-use purlin_sample::{SampleConfig, arbitrary_kernel, config};
 
 fn kernel(text: &str) -> Kernel {
     let text = format!("kernel k\nparam n: i32\n{text}");
@@ -212,7 +212,7 @@ fn shifted(mut kernel: Kernel, pick: prop::sample::Index, by: i64) -> Kernel {
             });
         }
     }
-    kernel.insns[purlin_ir::InsnId::from_index(pick.index(insns))] = insn;
+    kernel.insns[kingpost_ir::InsnId::from_index(pick.index(insns))] = insn;
     kernel.canonical()
 }
 

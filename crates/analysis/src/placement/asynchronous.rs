@@ -2,14 +2,14 @@
 //! follow.
 //!
 //! Formula: with `A` the instructions of such calls, `T` what a call
-//! [touches later](purlin_ir::calls::touched_later) and `D` the flow, anti and output dependences
+//! [touches later](kingpost_ir::calls::touched_later) and `D` the flow, anti and output dependences
 //! through `T` from `A`, a completion by the work-item of the source stands between the ends of every
 //! pair of `D`, and then a barrier where the sink is another work-item.
 
 use crate::Analysis;
 use crate::placement::refusal::PlacementError;
-use purlin_ir::calls::touched_later;
-use purlin_ir::ids::{InsnId, VarId};
+use kingpost_ir::calls::touched_later;
+use kingpost_ir::ids::{InsnId, VarId};
 use std::collections::BTreeSet;
 
 /// What calls that complete later touch until then.

@@ -1,9 +1,9 @@
 //! Axes of a launch and the coordinates of instances along them.
 
 use crate::polyhedral::Polyhedral;
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::ids::{InameId, InsnId, VarId};
-use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel};
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::ids::{InameId, InsnId, VarId};
+use kingpost_ir::kernel::{AddressSpace, AxisTag, Kernel};
 
 /// An axis of the launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

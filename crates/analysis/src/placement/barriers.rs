@@ -1,7 +1,7 @@
 //! What a placement says: where barriers are needed.
 
 use super::axes::Axis;
-use purlin_ir::ids::{InameId, InsnId, VarId};
+use kingpost_ir::ids::{InameId, InsnId, VarId};
 
 /// Which work-items of a group wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -9,7 +9,7 @@ pub enum Scope {
     /// None: a work-item waits for calls that it made itself and that complete later.
     WorkItem,
     /// The work-items of a sub-group: neighbours along `l.0` in blocks of the kernel's width
-    /// ([`Kernel::sub_group`](purlin_ir::Kernel::sub_group)), at one index of the
+    /// ([`Kernel::sub_group`](kingpost_ir::Kernel::sub_group)), at one index of the
     /// other axes.
     SubGroup,
     /// All.

@@ -6,9 +6,9 @@ use crate::kept::Kept;
 use crate::placement::axes::LaunchAxes;
 use crate::placement::barriers::{Barrier, Carried, Placement};
 use crate::polyhedral::is_symbol;
-use purlin_ir::canonical::Renumbering;
-use purlin_ir::ids::{Id, InameId};
-use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel};
+use kingpost_ir::canonical::Renumbering;
+use kingpost_ir::ids::{Id, InameId};
+use kingpost_ir::kernel::{AddressSpace, AxisTag, Kernel};
 
 /// The variables of a draft, which an edit made of a placed kernel, whose dependences are checked
 /// again; none: those of all.

@@ -11,11 +11,11 @@ use crate::placement::repeated::is_repeated;
 use crate::placement::slices::{lane_axis, sliced_axes};
 use crate::polyhedral::{Polyhedral, bounds_of};
 use crate::question::{Apart, Linear, NoPair, Order, Ordered, Part};
-use purlin_ir::affine::Atom;
-use purlin_ir::expr::{Access, BinaryOp, Expr};
-use purlin_ir::ids::{Id, InameId, InsnId, VarId};
-use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel};
-use purlin_isl as isl;
+use kingpost_ir::affine::Atom;
+use kingpost_ir::expr::{Access, BinaryOp, Expr};
+use kingpost_ir::ids::{Id, InameId, InsnId, VarId};
+use kingpost_ir::kernel::{AddressSpace, AxisTag, Kernel};
+use kingpost_isl as isl;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Analysis<'_> {

@@ -33,7 +33,7 @@
 //! Where all pairs that a barrier orders are in one sub-group, it says so ([`Scope`]): work-items of
 //! different sub-groups then need not wait for each other.
 //!
-//! What a call of [asynchronous](purlin_ir::calls::Callee::is_asynchronous) code touches is done only
+//! What a call of [asynchronous](kingpost_ir::calls::Callee::is_asynchronous) code touches is done only
 //! after a completion by the work-item that made the call. The pairs that need one are among the
 //! barriers, those of a single work-item with the scope of it.
 //!

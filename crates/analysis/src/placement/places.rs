@@ -1,8 +1,8 @@
 //! Places of elements in their buffers.
 
-use purlin_ir::affine::Affine;
-use purlin_ir::ids::VarId;
-use purlin_ir::kernel::Kernel;
+use kingpost_ir::affine::Affine;
+use kingpost_ir::ids::VarId;
+use kingpost_ir::kernel::Kernel;
 
 /// Where an element is in the buffer of its array, in elements, if that is affine: every array begins
 /// at the begin of its buffer. Axes that are sliced do not count.
@@ -18,7 +18,7 @@ pub(super) fn place(
     }
     let mut without = vec![false; variable.shape.len()];
     without.iter_mut().zip(sliced).for_each(|(axis, sliced)| *axis = *sliced);
-    let strides = purlin_ir::layout::strides(variable, &without)?;
+    let strides = kingpost_ir::layout::strides(variable, &without)?;
     let mut place = Affine::default();
     for ((index, stride), _) in index.iter().zip(&strides).zip(&without).filter(|(_, sliced)| !**sliced) {
         place = place.plus(&index.as_ref()?.times(stride.as_constant()?));

@@ -3,7 +3,7 @@
 use crate::deps::DependenceKind;
 use crate::placement::storage::StorageError;
 use crate::witness::Witness;
-use purlin_isl as isl;
+use kingpost_isl as isl;
 use std::fmt;
 
 /// Why a placement breaks a dependence.
@@ -68,7 +68,7 @@ pub enum PlacementError {
     },
     /// The kernel has statements that are no call of the callee they name.
     #[error("{0}")]
-    Calls(purlin_ir::KernelError),
+    Calls(kingpost_ir::KernelError),
     /// isl failed.
     #[error("{0}")]
     Isl(#[from] isl::IslError),

@@ -2,10 +2,10 @@
 
 use crate::placement::axes::{Axis, axis_of};
 use crate::polyhedral::Polyhedral;
-use purlin_ir::affine::Atom;
-use purlin_ir::expr::Expr;
-use purlin_ir::ids::{InameId, InsnId, VarId};
-use purlin_ir::kernel::{AddressSpace, Insn, WriteOp};
+use kingpost_ir::affine::Atom;
+use kingpost_ir::expr::Expr;
+use kingpost_ir::ids::{InameId, InsnId, VarId};
+use kingpost_ir::kernel::{AddressSpace, Insn, WriteOp};
 use std::collections::BTreeSet;
 
 /// Whether every iteration of the loop over work-items along `axis` around an instruction writes the same

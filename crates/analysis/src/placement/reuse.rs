@@ -8,9 +8,9 @@ use crate::deps::AccessSite;
 use crate::deps::pair::scope;
 use crate::polyhedral::Polyhedral;
 use crate::question::{self, Linear};
-use purlin_ir::affine::Affine;
-use purlin_ir::ids::{Id, InameId, InsnId, VarId};
-use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel};
+use kingpost_ir::affine::Affine;
+use kingpost_ir::ids::{Id, InameId, InsnId, VarId};
+use kingpost_ir::kernel::{AddressSpace, AxisTag, Kernel};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A work-item: its sub-group, and its index along `l.0`.
@@ -108,7 +108,7 @@ const MAX_UNKNOWN: i64 = 1024;
 /// What all values of indices that are not affine, which may be any along their axes, add to a place.
 fn unknown_places(kernel: &Kernel, var: VarId, site: &AccessSite) -> Option<Vec<i64>> {
     let variable = &kernel.vars[var];
-    let strides = purlin_ir::layout::strides(variable, &vec![false; variable.shape.len()])?;
+    let strides = kingpost_ir::layout::strides(variable, &vec![false; variable.shape.len()])?;
     let mut places = vec![0];
     for ((index, stride), extent) in site.index.iter().zip(&strides).zip(&variable.shape) {
         if index.is_none() {

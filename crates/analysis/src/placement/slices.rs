@@ -4,9 +4,9 @@ use crate::deps::AccessSite;
 use crate::origin::index_origin;
 use crate::placement::axes::axis_of;
 use crate::polyhedral::Polyhedral;
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::ids::VarId;
-use purlin_ir::kernel::{AddressSpace, VarKind};
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::ids::VarId;
+use kingpost_ir::kernel::{AddressSpace, VarKind};
 
 /// For each axis of a private array, or of one that a sub-group holds, whether every access indexes
 /// it by the same function of the work-item and work-group, or whether the lanes of the sub-group

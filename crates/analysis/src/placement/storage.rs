@@ -13,10 +13,10 @@ use crate::placement::slices::sliced_axes;
 use crate::polyhedral::Polyhedral;
 use crate::question::{Linear, NothingBetween, Pairs};
 use crate::witness::Witness;
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::ids::{InameId, InsnId, VarId};
-use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel, VarKind};
-use purlin_isl as isl;
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::ids::{InameId, InsnId, VarId};
+use kingpost_ir::kernel::{AddressSpace, AxisTag, Kernel, VarKind};
+use kingpost_isl as isl;
 
 /// Why temporaries may not share a buffer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! Whether a value is alive where another sharer of its storage is written.
 
 use super::{Pairs, Question, Relation};
-use purlin_isl as isl;
+use kingpost_isl as isl;
 use std::sync::Arc;
 
 /// Whether nothing runs between the ends of a relation that comes after its source and before its

@@ -2,7 +2,7 @@
 
 use super::{Instances, Linear, Question, Shared, Symbols, numbered};
 use crate::polyhedral::{conjunction, difference};
-use purlin_isl as isl;
+use kingpost_isl as isl;
 
 /// Elements by iterations of some outer loops: `{ [C, e] : e touched in C }`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -2,8 +2,8 @@
 
 use super::{Range, Row, Shared};
 use crate::polyhedral::{Disjuncts, Polyhedral, conjunction};
-use purlin_ir::domain::Domain;
-use purlin_ir::ids::{InameId, InsnId};
+use kingpost_ir::domain::Domain;
+use kingpost_ir::ids::{InameId, InsnId};
 
 /// The symbols and what is assumed of them.
 #[derive(Debug, PartialEq, Eq, Hash)]

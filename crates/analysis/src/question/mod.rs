@@ -25,10 +25,10 @@ pub(crate) use relation::{NoPair, Part, Relation};
 pub(crate) use values::values;
 
 use foldhash::fast::FixedState;
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::domain::Constraint;
-use purlin_ir::ids::{InameId, VarId};
-use purlin_isl as isl;
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::domain::Constraint;
+use kingpost_ir::ids::{InameId, VarId};
+use kingpost_isl as isl;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;

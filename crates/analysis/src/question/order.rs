@@ -3,7 +3,7 @@
 use super::pairs::{Decider, Differences};
 use super::relation::ByDecider;
 use super::{Linear, Part, Question, Relation, Sign};
-use purlin_isl as isl;
+use kingpost_isl as isl;
 use std::sync::Arc;
 
 /// Pairs of instances of one group that run apart: in different work-items, or in different

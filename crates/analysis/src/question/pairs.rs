@@ -3,7 +3,7 @@
 use super::{Instances, Linear, Shared, Symbols, numbered};
 use crate::deps::pair::Span;
 use crate::polyhedral::{Disjuncts, conjunction, difference};
-use purlin_isl as isl;
+use kingpost_isl as isl;
 
 /// The pairs of instances of two accesses that touch one element, one before the other.
 ///

@@ -4,7 +4,7 @@ use super::pairs::{Decider, Differences, Ends, Pairs, Sign};
 use super::point::is_found;
 use super::{Linear, Question, Range, Symbols};
 use crate::polyhedral::{Disjuncts, difference};
-use purlin_isl as isl;
+use kingpost_isl as isl;
 use std::sync::Arc;
 
 /// The pairs among which a value flows, or that touch one element: pairs, less those with a write

@@ -3,11 +3,11 @@
 use super::{NoPair, Part, Question};
 use crate::Analysis;
 use crate::deps::DependenceKind;
-use purlin_ir::kernel::Kernel;
+use kingpost_ir::kernel::Kernel;
 use std::sync::Arc;
 
 fn kernel(text: &str) -> Kernel {
-    purlin_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)))
+    kingpost_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)))
 }
 
 /// A kernel of two instructions with a flow from one iteration to the next.

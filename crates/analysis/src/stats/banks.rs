@@ -6,11 +6,11 @@ use super::count::{components, count};
 use super::error::StatsError;
 use super::formula::{Formula, Region};
 use super::report::AccessKind;
-use purlin_interp::lower;
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::ids::{Id, InameId, VarId};
-use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel, VarKind};
-use purlin_ir::layout::strides;
+use kingpost_interp::lower;
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::ids::{Id, InameId, VarId};
+use kingpost_ir::kernel::{AddressSpace, AxisTag, Kernel, VarKind};
+use kingpost_ir::layout::strides;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,7 +64,7 @@ pub struct BankTraffic {
 pub fn bank_traffic(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<Vec<BankTraffic>, StatsError> {
     let kernel = &*kernel.scalar_form();
     let program = lower(kernel, params)?;
-    let value = |v: &purlin_ir::Variable| match v.kind {
+    let value = |v: &kingpost_ir::Variable| match v.kind {
         VarKind::Param => params.get(&v.name).copied(),
         VarKind::Argument(_) | VarKind::Temporary | VarKind::Table(_) => None,
     };

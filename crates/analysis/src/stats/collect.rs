@@ -3,13 +3,13 @@
 use super::counting::{Context, Count, Counting};
 use super::error::StatsError;
 use super::formula::{Bound, Formula};
-use purlin_interp::Tally;
-use purlin_interp::node::{
+use kingpost_interp::Tally;
+use kingpost_interp::node::{
     Comparison, Complex, Conversion, Int, IntOp, Number, Place, Real, Statement, Truth,
 };
-use purlin_ir::affine::{Affine, MAX_TERMS};
-use purlin_ir::domain::Constraint;
-use purlin_ir::ids::{Id, InameId, VarId};
+use kingpost_ir::affine::{Affine, MAX_TERMS};
+use kingpost_ir::domain::Constraint;
+use kingpost_ir::ids::{Id, InameId, VarId};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;

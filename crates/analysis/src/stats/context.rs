@@ -4,10 +4,10 @@ use super::count::count;
 use super::counting::{Context, Counting};
 use super::error::StatsError;
 use super::formula::{Bound, Formula, Region};
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::domain::{Constraint, Domain};
-use purlin_ir::ids::{Id, InameId, VarId};
-use purlin_ir::kernel::Kernel;
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::domain::{Constraint, Domain};
+use kingpost_ir::ids::{Id, InameId, VarId};
+use kingpost_ir::kernel::Kernel;
 
 /// A kernel at fixed parameters, by variable.
 pub(super) struct Setting<'k> {

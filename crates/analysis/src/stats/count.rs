@@ -7,9 +7,9 @@
 
 use super::error::StatsError;
 use super::formula::{Formula, Region};
-use purlin_ir::affine::{Affine, Atom, gcd};
-use purlin_ir::domain::Constraint;
-use purlin_ir::ids::InameId;
+use kingpost_ir::affine::{Affine, Atom, gcd};
+use kingpost_ir::domain::Constraint;
+use kingpost_ir::ids::InameId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Boxes looked at before a count is given up (some seconds).

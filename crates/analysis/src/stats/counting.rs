@@ -2,8 +2,8 @@
 
 use super::error::StatsError;
 use super::formula::{Bound, Formula, Region};
-use purlin_ir::ids::{InameId, VarId};
-use purlin_ir::kernel::Kernel;
+use kingpost_ir::ids::{InameId, VarId};
+use kingpost_ir::kernel::Kernel;
 
 /// A set of points of loops.
 #[derive(Clone, Debug)]

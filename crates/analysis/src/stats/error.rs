@@ -1,6 +1,6 @@
 //! Why a kernel has no statistics.
 
-use purlin_interp::InterpError;
+use kingpost_interp::InterpError;
 
 /// Why a kernel has no statistics.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

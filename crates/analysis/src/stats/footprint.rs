@@ -8,9 +8,9 @@ use super::collect::Image;
 use super::count::{components, count};
 use super::error::StatsError;
 use super::formula::{Formula, Region};
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::domain::Constraint;
-use purlin_ir::ids::{Id, InameId};
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::domain::Constraint;
+use kingpost_ir::ids::{Id, InameId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// isl operations spent on one projection before the whole array is taken instead.
@@ -142,7 +142,7 @@ fn span(terms: &[(InameId, i64)], region: &Region) -> (i128, i128) {
 }
 
 fn project(image: &Image, index: &[Affine], inames: usize) -> Option<Formula> {
-    let points = purlin_isl::with_operation_limit(ISL_LIMIT, || projected(image, index, inames));
+    let points = kingpost_isl::with_operation_limit(ISL_LIMIT, || projected(image, index, inames));
     let disjuncts = points.ok().flatten()?;
     Some(Formula::of_disjuncts(&disjuncts))
 }
@@ -153,11 +153,11 @@ fn projected(
     image: &Image,
     index: &[Affine],
     inames: usize,
-) -> Result<Option<Disjuncts>, purlin_isl::IslError> {
+) -> Result<Option<Disjuncts>, kingpost_isl::IslError> {
     let loops: Vec<InameId> = image.context.region.bounds().iter().map(|(d, ..)| *d).collect();
     let axes: Vec<InameId> = (0..index.len()).map(|axis| axis_dim(inames, axis)).collect();
     let names: Vec<String> = loops.iter().chain(&axes).map(|d| dim_name(*d)).collect();
-    let space = purlin_isl::SetSpace::new(&names, &[] as &[&str]);
+    let space = kingpost_isl::SetSpace::new(&names, &[] as &[&str]);
     let mut pairs = Vec::new();
     let relation = relation(image, index, inames);
     if number_of_disjuncts(&relation) > MAX_DISJUNCTS {
@@ -168,7 +168,7 @@ fn projected(
     }
     let hidden: Vec<String> = loops.iter().map(|d| dim_name(*d)).collect();
     let hidden: Vec<&str> = hidden.iter().map(String::as_str).collect();
-    let image = purlin_isl::Set::from_disjuncts(&space, &pairs)?.project_out(&hidden)?;
+    let image = kingpost_isl::Set::from_disjuncts(&space, &pairs)?.project_out(&hidden)?;
     let sets = image.disjuncts()?;
     Ok(sets.iter().map(|d| d.iter().map(from_isl).collect()).collect())
 }
@@ -202,15 +202,15 @@ fn dim_name(dim: InameId) -> String {
     format!("d{}", dim.index())
 }
 
-fn to_isl(c: &Constraint) -> purlin_isl::Constraint {
+fn to_isl(c: &Constraint) -> kingpost_isl::Constraint {
     match c {
-        Constraint::Zero(e) => purlin_isl::Constraint::zero(affine_to_isl(e)),
-        Constraint::NonNegative(e) => purlin_isl::Constraint::non_negative(affine_to_isl(e)),
+        Constraint::Zero(e) => kingpost_isl::Constraint::zero(affine_to_isl(e)),
+        Constraint::NonNegative(e) => kingpost_isl::Constraint::non_negative(affine_to_isl(e)),
     }
 }
 
-fn affine_to_isl(e: &Affine) -> purlin_isl::Affine {
-    let mut result = purlin_isl::Affine::constant(e.constant_term());
+fn affine_to_isl(e: &Affine) -> kingpost_isl::Affine {
+    let mut result = kingpost_isl::Affine::constant(e.constant_term());
     for (atom, c) in e.terms() {
         result = match atom {
             Atom::Iname(i) => result.plus(*c, dim_name(*i)),
@@ -222,16 +222,16 @@ fn affine_to_isl(e: &Affine) -> purlin_isl::Affine {
     result
 }
 
-fn from_isl(c: &purlin_isl::Constraint) -> Option<Constraint> {
+fn from_isl(c: &kingpost_isl::Constraint) -> Option<Constraint> {
     let zero = Affine::default();
     let e = affine_from_isl(&c.expr)?;
     Some(match c.kind {
-        purlin_isl::ConstraintKind::Zero => Constraint::equal(&e, &zero),
-        purlin_isl::ConstraintKind::NonNegative => Constraint::le(&zero, &e),
+        kingpost_isl::ConstraintKind::Zero => Constraint::equal(&e, &zero),
+        kingpost_isl::ConstraintKind::NonNegative => Constraint::le(&zero, &e),
     })
 }
 
-fn affine_from_isl(e: &purlin_isl::Affine) -> Option<Affine> {
+fn affine_from_isl(e: &kingpost_isl::Affine) -> Option<Affine> {
     let mut sum = Affine::constant(e.constant);
     for (name, c) in &e.terms {
         let dim = name.strip_prefix('d')?.parse().ok()?;

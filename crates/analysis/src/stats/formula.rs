@@ -2,9 +2,9 @@
 //!
 //! Dimensions are inames; the axes of an array take ids after those of the kernel.
 
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::domain::{Constraint, Domain};
-use purlin_ir::ids::InameId;
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::domain::{Constraint, Domain};
+use kingpost_ir::ids::InameId;
 use std::collections::BTreeSet;
 
 /// A set of integer points.

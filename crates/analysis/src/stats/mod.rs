@@ -6,8 +6,8 @@
 //! data gives an upper bound and is flagged.
 //!
 //! ```
-//! use purlin_analysis::stats::{AccessKind, statistics};
-//! use purlin_ir::{Access, AddressSpace, Affine, Direction, Expr, KernelBuilder, ScalarType};
+//! use kingpost_analysis::stats::{AccessKind, statistics};
+//! use kingpost_ir::{Access, AddressSpace, Affine, Direction, Expr, KernelBuilder, ScalarType};
 //!
 //! let mut b = KernelBuilder::new("scale");
 //! let n = b.param("n", ScalarType::I32);
@@ -39,14 +39,14 @@ mod tests;
 
 pub use banks::{BankTraffic, bank_traffic};
 pub use error::StatsError;
-pub use purlin_interp::OpKind;
+pub use kingpost_interp::OpKind;
 pub use report::{AccessKind, InsnStatistics, OpCount, Statistics, Traffic, VarStatistics};
 pub use symbolic::{CountFormula, Counted, Formulas, OpFormula, VarFormulas, formulas, points};
 
 use collect::{Accesses, Collector, Image};
-use purlin_interp::{InterpError, Tally, lower};
-use purlin_ir::ids::VarId;
-use purlin_ir::kernel::{Kernel, VarKind};
+use kingpost_interp::{InterpError, Tally, lower};
+use kingpost_ir::ids::VarId;
+use kingpost_ir::kernel::{Kernel, VarKind};
 use std::collections::BTreeMap;
 
 /// Statistics of a kernel at these parameters.
@@ -58,7 +58,7 @@ pub fn statistics(kernel: &Kernel, params: &BTreeMap<String, i64>) -> Result<Sta
     let kernel = &*kernel.scalar_form();
     let program = lower(kernel, params)?;
     let params = &*kernel.with_defined(params).map_err(InterpError::from)?;
-    let value = |v: &purlin_ir::Variable| match v.kind {
+    let value = |v: &kingpost_ir::Variable| match v.kind {
         VarKind::Param => params.get(&v.name).copied(),
         VarKind::Argument(_) | VarKind::Temporary | VarKind::Table(_) => None,
     };
@@ -86,7 +86,7 @@ fn variable(
     shapes: &[Vec<usize>],
     collector: &Collector<'_, context::Setting<'_>>,
 ) -> Result<VarStatistics, StatsError> {
-    let k = purlin_ir::ids::Id::index(id);
+    let k = kingpost_ir::ids::Id::index(id);
     let (var, shape) = (&kernel.vars[id], &shapes[k]);
     let (reads, writes) = (&collector.reads[k], &collector.writes[k]);
     let distinct = |images: &[&Image]| footprint::distinct(&var.name, shape, images, kernel.inames.len());

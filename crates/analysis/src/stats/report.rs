@@ -1,8 +1,8 @@
 //! The result: plain data in a fixed order.
 
-use purlin_interp::OpKind;
-use purlin_ir::kernel::AddressSpace;
-use purlin_ir::types::ScalarType;
+use kingpost_interp::OpKind;
+use kingpost_ir::kernel::AddressSpace;
+use kingpost_ir::types::ScalarType;
 use serde::{Deserialize, Serialize};
 
 /// Whether something is read or written.

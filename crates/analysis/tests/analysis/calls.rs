@@ -1,9 +1,9 @@
 //! A call means what stands in it.
 
-use purlin_analysis::Analysis;
-use purlin_interp::{Memory, interpret};
-use purlin_ir::Kernel;
-use purlin_ir::text::parse;
+use kingpost_analysis::Analysis;
+use kingpost_interp::{Memory, interpret};
+use kingpost_ir::Kernel;
+use kingpost_ir::text::parse;
 
 const KERNEL: &str = "kernel k
 param n: i32

@@ -1,12 +1,12 @@
 //! What one analysis of a kernel finds out, the next one knows.
 
-use purlin_analysis::Known;
+use kingpost_analysis::Known;
 
 #[test]
 fn analyses_of_a_known_kernel_share_what_they_find() {
     let text = "kernel k\narg a: f64[64] in\narg b: f64[64] out\ntemp t: f64[64] local\n\nfor i in 0..64 {l.0}\n  \
                 s: t[i] = a[i]\nfor j in 0..64 {l.0}\n  r: b[j] = t[63 - j]\n";
-    let known = Known::of(purlin_ir::text::parse(text).unwrap());
+    let known = Known::of(kingpost_ir::text::parse(text).unwrap());
     let copy = known.clone();
     let (first, second, of_copy) = (known.analysis(), known.analysis(), copy.analysis());
     let placement = first.place().unwrap();

@@ -1,11 +1,11 @@
 //! What is checked before a launch, and in which words it is refused.
 
+use kingpost_analysis::Analysis;
+use kingpost_interp::{InterpError, LaunchReport, Memory, Value, interpret};
+use kingpost_ir::Kernel;
+use kingpost_ir::text::parse;
+use kingpost_sample::{SampleConfig, arbitrary_kernel, config};
 use proptest::prelude::*;
-use purlin_analysis::Analysis;
-use purlin_interp::{InterpError, LaunchReport, Memory, Value, interpret};
-use purlin_ir::Kernel;
-use purlin_ir::text::parse;
-use purlin_sample::{SampleConfig, arbitrary_kernel, config};
 
 fn kernel(text: &str) -> Kernel {
     parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)))
@@ -266,7 +266,7 @@ for i in 0..n
 /// Whatever the interpreter finds out of bounds is found without computing, and nothing else.
 #[test]
 fn agrees_with_the_interpreter_on_random_maps() {
-    let mut random = purlin_sample::Random::new();
+    let mut random = kingpost_sample::Random::new();
     for _ in 0..200 {
         let dofs: Vec<i32> = (0..6).map(|_| random.int(-1, 6) as i32).collect();
         let memory = Memory::new().param("n", 2).param("m", 5).value("dofs", dofs);

@@ -1,8 +1,8 @@
 //! Temporaries share a buffer element by element: what the proof takes keeps its results when both
 //! arrays are one, whatever their indices.
-use purlin_analysis::Analysis;
-use purlin_interp::{Memory, interpret};
-use purlin_ir::Kernel;
+use kingpost_analysis::Analysis;
+use kingpost_interp::{Memory, interpret};
+use kingpost_ir::Kernel;
 
 /// A generator of small numbers (Knuth's constants for 64 bits).
 struct Random(u64);
@@ -48,7 +48,7 @@ fn program(random: &mut Random) -> String {
 
 fn kernel(declared: &str, body: &str) -> Kernel {
     let text = format!("kernel k\n\narg a: f64[4] in\narg b: f64[4, 4] inout\n{declared}\n{body}");
-    purlin_ir::text::parse(&text).unwrap()
+    kingpost_ir::text::parse(&text).unwrap()
 }
 
 /// What the kernel stores; none if it reads what nothing wrote.

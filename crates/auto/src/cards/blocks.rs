@@ -2,10 +2,10 @@
 
 use crate::draft::{Draft, Tried};
 use crate::program::{Level, Part, Reader, Work};
-use purlin_algebra::primitives::FactorUpdate;
-use purlin_ir::{AddressSpace, AxisTag, InameId, Node};
-use purlin_steps::{Refusal, TransformError};
-use purlin_transforms::primitives::{
+use kingpost_algebra::primitives::FactorUpdate;
+use kingpost_ir::{AddressSpace, AxisTag, InameId, Node};
+use kingpost_steps::{Refusal, TransformError};
+use kingpost_transforms::primitives::{
     DistributeLoop, ExpandArray, MoveInsns, ParalleliseScan, RealiseScan, SetAddressSpace, SplitIname,
     SplitLaunch, Tag,
 };

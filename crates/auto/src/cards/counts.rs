@@ -1,9 +1,9 @@
 //! Updates at places that data says, as in a histogram: each group has counts of its own in local memory.
 
 use crate::draft::{Draft, Tried};
-use purlin_ir::{AddressSpace, AxisTag, Node};
-use purlin_steps::{Refusal, TransformError};
-use purlin_transforms::primitives::{BufferWrites, InterchangeInames, MakeAtomic, SplitIname, Tag};
+use kingpost_ir::{AddressSpace, AxisTag, Node};
+use kingpost_steps::{Refusal, TransformError};
+use kingpost_transforms::primitives::{BufferWrites, InterchangeInames, MakeAtomic, SplitIname, Tag};
 
 /// Work-items of a group, and iterations of each.
 const ITEMS: i64 = 256;

@@ -4,10 +4,10 @@ use super::map::coalesced;
 use super::spread::{Cover, Site};
 use crate::draft::{Draft, Tried, is_sequential};
 use crate::program::{Level, Part, Reader};
-use purlin_algebra::primitives::FactorUpdate;
-use purlin_ir::{AxisTag, Node};
-use purlin_steps::tree::insns_of;
-use purlin_transforms::primitives::{InterchangeInames, ReduceInTree, SplitIname, Tag};
+use kingpost_algebra::primitives::FactorUpdate;
+use kingpost_ir::{AxisTag, Node};
+use kingpost_steps::tree::insns_of;
+use kingpost_transforms::primitives::{InterchangeInames, ReduceInTree, SplitIname, Tag};
 
 /// Work-items that share the sum of a row: four sub-groups, of which several groups are on a unit.
 const LANES: i64 = 128;
@@ -112,7 +112,7 @@ impl Draft<'_> {
         for node in nodes {
             let Node::Loop(iname, body) = node else { continue };
             let insns = insns_of(body);
-            let adds = |s: &purlin_ir::InsnId| {
+            let adds = |s: &kingpost_ir::InsnId| {
                 let insn = &kernel.insns[*s];
                 insn.update_op().is_some() && !insn.lhs.index.iter().any(|e| e.mentions(*iname))
             };

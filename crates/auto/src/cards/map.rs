@@ -4,9 +4,9 @@ use super::spread::{Cover, Launch};
 use super::tiles::Tiling;
 use crate::draft::{Draft, Tried, is_sequential};
 use crate::program::{Level, Part, Reader, Work};
-use purlin_ir::{AddressSpace, AxisTag, InameId, Kernel, Node};
-use purlin_steps::tree::inames_of;
-use purlin_transforms::primitives::{BufferWrites, SplitIname, Tag};
+use kingpost_ir::{AddressSpace, AxisTag, InameId, Kernel, Node};
+use kingpost_steps::tree::inames_of;
+use kingpost_transforms::primitives::{BufferWrites, SplitIname, Tag};
 use std::collections::BTreeSet;
 
 /// Work-items of a group and what each of them does.

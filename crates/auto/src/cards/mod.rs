@@ -17,11 +17,11 @@ mod tiles;
 use crate::draft::{Draft, Tried};
 use crate::model::Machine;
 use crate::{ISL, Proposal};
+use kingpost_ir::{AxisTag, Kernel};
+use kingpost_isl::Objective;
+use kingpost_steps::TransformError;
+use kingpost_transforms::primitives::Tag;
 use map::Shape;
-use purlin_ir::{AxisTag, Kernel};
-use purlin_isl::Objective;
-use purlin_steps::TransformError;
-use purlin_transforms::primitives::Tag;
 use rayon::prelude::*;
 use spread::Cutting;
 use std::collections::BTreeMap;
@@ -262,9 +262,9 @@ mod tests {
     #![allow(clippy::unwrap_used)] // what a failed test does
     use super::propose_for_card;
     use crate::Proposal;
-    use purlin_interp::{Memory, interpret};
-    use purlin_ir::Kernel;
-    use purlin_ir::text::parse;
+    use kingpost_interp::{Memory, interpret};
+    use kingpost_ir::Kernel;
+    use kingpost_ir::text::parse;
     use std::collections::BTreeMap;
 
     const ARRAYS: &str = "param n: i32\narg a: f64[n, n] inout\narg b: f64[n, n] in\narg x: f64[n] inout\narg y: f64[n] inout\n";

@@ -5,11 +5,11 @@ use super::map::Shape;
 use super::spread::{Cover, Launch, levels};
 use crate::draft::{Draft, Tried};
 use crate::reschedules::OuterBand;
-use purlin_ir::{AddressSpace, Affine, Atom, AxisTag, Constraint, InameId, Insn, Kernel, Node};
-use purlin_isl::Objective;
-use purlin_steps::tree::inames_of;
-use purlin_steps::{Refusal, TransformError};
-use purlin_transforms::primitives::{
+use kingpost_ir::{AddressSpace, Affine, Atom, AxisTag, Constraint, InameId, Insn, Kernel, Node};
+use kingpost_isl::Objective;
+use kingpost_steps::tree::inames_of;
+use kingpost_steps::{Refusal, TransformError};
+use kingpost_transforms::primitives::{
     BufferWrites, CutIname, DistributeLoop, InterchangeInames, Part, Reschedule, SkewIname, Tag, TileBand,
 };
 

@@ -1,10 +1,10 @@
 //! Temporaries of which every iteration gets its own, so that they order nothing.
 
 use crate::draft::{Draft, Tried, refusable};
-use purlin_ir::{Access, AddressSpace, InameId, InsnId, Kernel, Node, VarId, VarKind};
-use purlin_steps::tree::insns_of;
-use purlin_steps::{Refusal, TransformError};
-use purlin_transforms::primitives::{
+use kingpost_ir::{Access, AddressSpace, InameId, InsnId, Kernel, Node, VarId, VarKind};
+use kingpost_steps::tree::insns_of;
+use kingpost_steps::{Refusal, TransformError};
+use kingpost_transforms::primitives::{
     AssignToRule, CutIname, DistributeLoop, ExpandArray, ExpandRule, MapInames, PrefetchArray,
     SetAddressSpace, SplitLives,
 };

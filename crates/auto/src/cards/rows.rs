@@ -3,10 +3,10 @@
 //! for it.
 
 use crate::draft::{Draft, Tried};
-use purlin_algebra::primitives::FactorUpdate;
-use purlin_ir::{AddressSpace, Affine, Atom, AxisTag, InameId, Node, VarKind};
-use purlin_steps::{Refusal, TransformError};
-use purlin_transforms::primitives::{
+use kingpost_algebra::primitives::FactorUpdate;
+use kingpost_ir::{AddressSpace, Affine, Atom, AxisTag, InameId, Node, VarKind};
+use kingpost_steps::{Refusal, TransformError};
+use kingpost_transforms::primitives::{
     FixParameter, InterchangeInames, PrefetchArray, ReduceInTree, SetAddressSpace, SplitArrayAxis,
     SplitIname, Tag,
 };
@@ -129,7 +129,7 @@ impl Draft<'_> {
             }
             read.extend(here);
         }
-        let twice = |v: &purlin_ir::VarId| read.iter().filter(|other| *other == v).count() > 1;
+        let twice = |v: &kingpost_ir::VarId| read.iter().filter(|other| *other == v).count() > 1;
         let mut again: Vec<_> = read.iter().filter(|v| twice(v) && !written.contains(v)).copied().collect();
         again.sort();
         again.dedup();

@@ -1,10 +1,10 @@
 //! Launches, and the loops that their groups share.
 
 use crate::draft::{Draft, Tried, is_sequential, refusable};
-use purlin_analysis::placement::RefusalReason;
-use purlin_ir::{AddressSpace, AxisTag, InameId, Kernel, Node};
-use purlin_steps::{Refusal, TransformError};
-use purlin_transforms::primitives::{FuseLaunches, InterchangeInames, SetAddressSpace, SplitLaunch, Tag};
+use kingpost_analysis::placement::RefusalReason;
+use kingpost_ir::{AddressSpace, AxisTag, InameId, Kernel, Node};
+use kingpost_steps::{Refusal, TransformError};
+use kingpost_transforms::primitives::{FuseLaunches, InterchangeInames, SetAddressSpace, SplitLaunch, Tag};
 
 /// Loops of which each instruction that counts is in one, so that they can share an axis.
 pub(super) type Cover = Vec<String>;
@@ -255,7 +255,7 @@ pub(super) fn levels(kernel: &Kernel, nodes: &[Node]) -> Vec<Vec<InameId>> {
 
 /// What lives in private or local memory and is needed by another launch.
 fn carried(refused: &TransformError) -> Option<&str> {
-    use purlin_steps::refusal::Clash;
+    use kingpost_steps::refusal::Clash;
     let Refusal::NotProved(failed) = &refused.cause else { return None };
     match &failed.clash {
         Clash::Placement(placement) if placement.reason == RefusalReason::AcrossLaunches => {

@@ -5,9 +5,9 @@
 use super::spread::{Launch, Site};
 use crate::blocks::Sums;
 use crate::draft::{Draft, Tried};
-use purlin_ir::{Access, AddressSpace, Atom, AxisTag, Node};
-use purlin_transforms::ScheduleSteps;
-use purlin_transforms::primitives::{
+use kingpost_ir::{Access, AddressSpace, Atom, AxisTag, Node};
+use kingpost_transforms::ScheduleSteps;
+use kingpost_transforms::primitives::{
     BufferWrites, InterchangeInames, PadArray, PrefetchArray, SplitArrayAxis, SplitIname, Tag,
 };
 

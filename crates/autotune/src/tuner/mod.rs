@@ -21,7 +21,7 @@ pub use subject::{Built, Ending, Event, Observer, Session, Subject, TunerOptions
 
 use crate::database::{Database, DatabaseError};
 use crate::record::{Candidate, Key};
-use purlin_runtime::DeviceModel;
+use kingpost_runtime::DeviceModel;
 use shared::{Setting, Shared};
 use std::collections::HashSet;
 use std::time::Instant;

@@ -5,7 +5,7 @@ use super::subject::{Ending, Event, Observer, TunerOptions};
 use crate::database::{Database, DatabaseError};
 use crate::mapping::Mapping;
 use crate::record::{Key, Record};
-use purlin_runtime::{Claim, Claims, DeviceModel, Occupation, Turn};
+use kingpost_runtime::{Claim, Claims, DeviceModel, Occupation, Turn};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

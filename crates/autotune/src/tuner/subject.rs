@@ -2,8 +2,8 @@
 
 use crate::mapping::Mapping;
 use crate::record::{Candidate, Errors, Record, Refusal, Setup, Workload};
-use purlin_runtime::cuda::ptxas::Resources;
-use purlin_runtime::{Timing, TimingOptions, Turns};
+use kingpost_runtime::cuda::ptxas::Resources;
+use kingpost_runtime::{Timing, TimingOptions, Turns};
 use std::time::Duration;
 
 /// A case to tune: how its programs and its inputs are made.

@@ -7,7 +7,7 @@ use super::watch::Watch;
 use crate::database::DatabaseError;
 use crate::mapping::Mapping;
 use crate::record::{Candidate, Key, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Stage, Workload};
-use purlin_runtime::{Claim, Occupation, Timing, TimingOptions, Turn};
+use kingpost_runtime::{Claim, Occupation, Timing, TimingOptions, Turn};
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -111,7 +111,7 @@ fn hang<M: Mapping>(setting: Setting<'_, M>, workload: &Workload, candidate: &Ca
 }
 
 fn make<'t, S: Subject>(job: &Job<'_, S>, setting: Setting<'t, S::Mapping>) -> Made<'t, S> {
-    let panicked = "bug of purlin: it panicked";
+    let panicked = "bug of kingpost: it panicked";
     match job {
         Job::Prepare(subject, _) => {
             let prepare = || subject.prepare();

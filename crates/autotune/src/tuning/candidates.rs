@@ -3,20 +3,20 @@
 use super::Candidate;
 use super::search::{CostModel, NoOccupancy, Ranked, SearchBounds, SearchSpace, staged_tilings};
 use crate::DeviceModel;
-use purlin_fem::quadrature::QuadratureScheme;
-use purlin_forms::CellKernel;
-use purlin_forms::Relowered;
-use purlin_forms::program::{CellProgram, NotAnAction};
-use purlin_ir::Kernel;
-use purlin_ir::intrinsics::{self, MMA_M16N8K8_F64};
-use purlin_run::Random;
-use purlin_strategies::strategy::{Arguments, Question};
-use purlin_strategies::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
-use purlin_strategies::{
+use kingpost_fem::quadrature::QuadratureScheme;
+use kingpost_forms::CellKernel;
+use kingpost_forms::Relowered;
+use kingpost_forms::program::{CellProgram, NotAnAction};
+use kingpost_ir::Kernel;
+use kingpost_ir::intrinsics::{self, MMA_M16N8K8_F64};
+use kingpost_run::Random;
+use kingpost_strategies::strategy::{Arguments, Question};
+use kingpost_strategies::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
+use kingpost_strategies::{
     ConstantCells, FactorisedCells, FactorisedLines, FactorisedPlanes, MAX_KEPT, MultiLevelTiling,
     STAGED_WORDS, StagedTiling, StoredFactors, StraightCells, strategies, with_modes, words_in_registers,
 };
-use purlin_strategies::{Mapping, StrategySet};
+use kingpost_strategies::{Mapping, StrategySet};
 
 /// Most sums of a work-item: 72 of the 127 that its registers hold, besides geometry, addresses and
 /// a column of degrees of freedom. Beyond, ptxas spills (3-D P3 hyperelasticity, 144 sums: 768
@@ -132,7 +132,7 @@ impl<'m> Choice<'m> {
     }
 }
 
-/// What to try on an action on a given number of cells: [`candidates_of`] Purlin's [`strategies`].
+/// What to try on an action on a given number of cells: [`candidates_of`] Kingpost's [`strategies`].
 ///
 /// # Errors
 /// As [`Choice::new`].

@@ -2,13 +2,13 @@
 
 use crate::Workload;
 use crate::kernel_work;
-use purlin_analysis::stats::StatsError;
-use purlin_fem::element::CellShape;
-use purlin_fem::mesh::{Mesh, MeshCounts, MeshError};
-use purlin_fem::numbering::{Numbering, NumberingOrder};
-use purlin_forms::form::FormError;
-use purlin_forms::lowering::{ArgumentRole, LoweredForm};
-use purlin_run::{Problem, ProblemError};
+use kingpost_analysis::stats::StatsError;
+use kingpost_fem::element::CellShape;
+use kingpost_fem::mesh::{Mesh, MeshCounts, MeshError};
+use kingpost_fem::numbering::{Numbering, NumberingOrder};
+use kingpost_forms::form::FormError;
+use kingpost_forms::lowering::{ArgumentRole, LoweredForm};
+use kingpost_run::{Problem, ProblemError};
 use std::collections::BTreeMap;
 
 /// The mesh on which candidates are timed.
@@ -245,8 +245,8 @@ impl MeshSizes {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use purlin_forms::lowering::{LoweringOptions, lower};
-    use purlin_kernels::Operator;
+    use kingpost_forms::lowering::{LoweringOptions, lower};
+    use kingpost_kernels::Operator;
 
     fn lowered(operator: Operator, dim: usize, degree: usize) -> LoweredForm {
         lower(&operator.form(dim, degree).unwrap(), &LoweringOptions::new("action")).unwrap()

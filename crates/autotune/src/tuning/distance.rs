@@ -1,11 +1,11 @@
 //! Distance of two arrays of a device, summed on the device.
 
-use purlin_codegen::{Options, Program, generate};
-use purlin_ir::{AxisTag, text};
-use purlin_primitives::Recipe;
-use purlin_primitives::primitives::{SplitIname, Tag};
-use purlin_run::LoadError;
-use purlin_runtime::{Arg, Buffer, Device, Executable, download_values};
+use kingpost_codegen::{Options, Program, generate};
+use kingpost_ir::{AxisTag, text};
+use kingpost_primitives::Recipe;
+use kingpost_primitives::primitives::{SplitIname, Tag};
+use kingpost_run::LoadError;
+use kingpost_runtime::{Arg, Buffer, Device, Executable, download_values};
 
 /// Each work-item sums every 131,072nd entry: neighbours read neighbours, and a card is full.
 const ITEMS: usize = 1 << 17;
@@ -38,7 +38,7 @@ pub(super) struct Distance<'d> {
 
 /// The program for a target; its text is a constant, so an error is a bug.
 fn program(device: &dyn Device) -> Result<Program, String> {
-    let bug = |e: String| format!("bug of purlin: the kernel of distances: {e}");
+    let bug = |e: String| format!("bug of kingpost: the kernel of distances: {e}");
     let kernel = text::parse(KERNEL).map_err(|e| bug(e.to_string()))?;
     let (group, item) = ("w_group", "w_item");
     let split =
@@ -80,8 +80,8 @@ impl<'d> Distance<'d> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use purlin_run::{Random, RelativeError};
-    use purlin_runtime::{buffer_of, open};
+    use kingpost_run::{Random, RelativeError};
+    use kingpost_runtime::{buffer_of, open};
 
     #[test]
     fn the_device_sums_what_the_host_sums() {

@@ -8,22 +8,22 @@ use crate::kernel_work;
 use crate::tuner::{Built, Session, Subject};
 use crate::tuning::transform_with_setup;
 use crate::{Errors, Refusal, Stage, Workload};
-use purlin_analysis::stats::StatsError;
-use purlin_codegen::{Options, Program, generate};
-use purlin_fem::quadrature::QuadratureScheme;
-use purlin_forms::lowering::{NoSymmetry, Orbits, OtherRules};
-use purlin_forms::program::{CellLoop, CellProgram, NotAnAction};
-use purlin_forms::tabulated::IntegralType;
-use purlin_forms::{CellKernel, Relowered};
-use purlin_interp::{InterpError, Memory};
-use purlin_ir::Kernel;
-use purlin_primitives::Script;
-use purlin_primitives::lists::Definition;
-use purlin_run::judge::{Expected, STEPS, results, with_tables};
-use purlin_run::{Loaded, laid_out, set_up_with};
-use purlin_runtime::{Cache, Device, Executable, RuntimeError, Timing, TimingOptions};
-use purlin_strategies::HoleValues;
-use purlin_strategies::Mapping;
+use kingpost_analysis::stats::StatsError;
+use kingpost_codegen::{Options, Program, generate};
+use kingpost_fem::quadrature::QuadratureScheme;
+use kingpost_forms::lowering::{NoSymmetry, Orbits, OtherRules};
+use kingpost_forms::program::{CellLoop, CellProgram, NotAnAction};
+use kingpost_forms::tabulated::IntegralType;
+use kingpost_forms::{CellKernel, Relowered};
+use kingpost_interp::{InterpError, Memory};
+use kingpost_ir::Kernel;
+use kingpost_primitives::Script;
+use kingpost_primitives::lists::Definition;
+use kingpost_run::judge::{Expected, STEPS, results, with_tables};
+use kingpost_run::{Loaded, laid_out, set_up_with};
+use kingpost_runtime::{Cache, Device, Executable, RuntimeError, Timing, TimingOptions};
+use kingpost_strategies::HoleValues;
+use kingpost_strategies::Mapping;
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::sync::OnceLock;
@@ -87,12 +87,12 @@ impl CellKernel for Scheduled<'_> {
 /// A kernel with its inputs on a device: what the tuner is asked to map.
 ///
 /// ```no_run
-/// use purlin_autotune::tuner::{Task, TunerOptions, tune};
-/// # fn example(form: &purlin_ir::Kernel, script: &purlin_primitives::Script, memory: purlin_interp::Memory,
-/// #     device: &dyn purlin_runtime::Device, cache: &purlin_runtime::Cache, measured: &purlin_autotune::DeviceModel,
-/// #     options: &TunerOptions, observer: &dyn purlin_autotune::tuner::Observer<purlin_strategies::Mapping>,
+/// use kingpost_autotune::tuner::{Task, TunerOptions, tune};
+/// # fn example(form: &kingpost_ir::Kernel, script: &kingpost_primitives::Script, memory: kingpost_interp::Memory,
+/// #     device: &dyn kingpost_runtime::Device, cache: &kingpost_runtime::Cache, measured: &kingpost_autotune::DeviceModel,
+/// #     options: &TunerOptions, observer: &dyn kingpost_autotune::tuner::Observer<kingpost_strategies::Mapping>,
 /// # ) -> Result<(), Box<dyn std::error::Error>> {
-/// use purlin_autotune::tuning::{Database, KernelSubject, Scheduled};
+/// use kingpost_autotune::tuning::{Database, KernelSubject, Scheduled};
 ///
 /// let scheduled = Scheduled { form, script: Some(script) };
 /// let candidates = scheduled.choices();

@@ -22,22 +22,22 @@ use super::similar::{FormSizes, similar};
 use super::vectors::HostVectors;
 use super::{Candidate, Choice, Database, Record, transform};
 use crate::{DatabaseError, DeviceModel, DeviceModelError, Refusal, Stage, known_devices};
-use purlin_codegen::{Options, Program, generate};
-use purlin_forms::CellKernel;
-use purlin_forms::lowering::LoweredKernel;
-use purlin_ir::{Kernel, SubGroup};
-use purlin_primitives::Recipe;
-use purlin_runtime::{Backend, Cache, Device, DeviceInfo, measure_ceilings};
-use purlin_strategies::Mapping;
-use purlin_strategies::strategy::Question;
-use purlin_strategies::tiling::staged_tiling_sizes;
-use purlin_strategies::{
+use kingpost_codegen::{Options, Program, generate};
+use kingpost_forms::CellKernel;
+use kingpost_forms::lowering::LoweredKernel;
+use kingpost_ir::{Kernel, SubGroup};
+use kingpost_primitives::Recipe;
+use kingpost_runtime::{Backend, Cache, Device, DeviceInfo, measure_ceilings};
+use kingpost_strategies::Mapping;
+use kingpost_strategies::strategy::Question;
+use kingpost_strategies::tiling::staged_tiling_sizes;
+use kingpost_strategies::{
     ConstantCells, FactorisedLines, FactorisedPlanes, SingleCell, StagedCells, StagedTiling, SummedCells,
     is_functional, line_sizes, tensor_dimension, with_modes, work_items_of_planes,
 };
 use std::fmt;
 
-/// The file that `purlin tune` writes its trials to unless told otherwise; `purlin run` and
+/// The file that `kingpost tune` writes its trials to unless told otherwise; `kingpost run` and
 /// [`jit`](crate::jit()) look for them there.
 pub const DATABASE: &str = "tune-output/trials.jsonl";
 
@@ -45,7 +45,7 @@ pub const DATABASE: &str = "tune-output/trials.jsonl";
 const ORBITS: &str = "\"orbits\"";
 
 /// The fastest mappings of whole kinds of devices: the architecture, the device they were measured
-/// on, and a line a case, as `purlin results --mapping` prints it.
+/// on, and a line a case, as `kingpost results --mapping` prints it.
 const SHIPPED: [(&str, &str, &str); 1] =
     [("sm_90", "NVIDIA H200", include_str!("known_data/nvidia_h200.txt"))];
 
@@ -131,26 +131,26 @@ impl fmt::Display for Source {
                 write!(f, "the best on an {device} for `{case}`, whose sizes are nearest")
             }
             Self::Usual(device) => {
-                write!(f, "good for most forms on an {device}; `purlin tune` may find a better one")
+                write!(f, "good for most forms on an {device}; `kingpost tune` may find a better one")
             }
             Self::Sums => {
-                f.write_str("one update of the result a group; `purlin tune` may find a better one")
+                f.write_str("one update of the result a group; `kingpost tune` may find a better one")
             }
             Self::Ranked => f.write_str("ranked first by the cost model"),
             Self::Factorised => {
-                f.write_str("tables are tensor products; `purlin tune` may find a better one")
+                f.write_str("tables are tensor products; `kingpost tune` may find a better one")
             }
             Self::Facets => {
-                f.write_str("one facet at a time, quickly compiled; `purlin tune` may find a better one")
+                f.write_str("one facet at a time, quickly compiled; `kingpost tune` may find a better one")
             }
             Self::Operations => {
-                f.write_str("a vector of cells, far fewer operations; `purlin tune` may find a better one")
+                f.write_str("a vector of cells, far fewer operations; `kingpost tune` may find a better one")
             }
             Self::Modes => f.write_str(
-                "a vector of cells, modes instead of quadrature points; `purlin tune` may find a better one",
+                "a vector of cells, modes instead of quadrature points; `kingpost tune` may find a better one",
             ),
-            Self::Lanes => f.write_str("a vector of cells; `purlin tune` may find a better one"),
-            Self::Nothing => f.write_str("nothing is known of this device; `purlin tune` finds a better one"),
+            Self::Lanes => f.write_str("a vector of cells; `kingpost tune` may find a better one"),
+            Self::Nothing => f.write_str("nothing is known of this device; `kingpost tune` finds a better one"),
         }
     }
 }

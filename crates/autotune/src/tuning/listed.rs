@@ -4,11 +4,11 @@ use super::throughput::{ThroughputModel, by_prediction};
 use super::{Candidate, CandidatesError, FormCase, candidates, with_dynamic_local};
 use crate::DeviceModel;
 use crate::tuning::transform_with_setup;
-use purlin_ir::{AddressSpace, Affine, Kernel};
-use purlin_primitives::lists::Definition;
-use purlin_run::{Problem, exclusive_room, list_room};
-use purlin_strategies::Mapping;
-use purlin_strategies::{ListedCells, with_modes, words_in_registers};
+use kingpost_ir::{AddressSpace, Affine, Kernel};
+use kingpost_primitives::lists::Definition;
+use kingpost_run::{Problem, exclusive_room, list_room};
+use kingpost_strategies::Mapping;
+use kingpost_strategies::{ListedCells, with_modes, words_in_registers};
 
 /// Cells of a group that are tried.
 const CELLS: [u64; 2] = [64, 128];

@@ -1,12 +1,12 @@
 //! Which mappings to try with their arrays of local memory in one.
 
 use super::{Candidate, source};
-use purlin_codegen::Target;
-use purlin_forms::CellKernel;
+use kingpost_codegen::Target;
+use kingpost_forms::CellKernel;
 use rayon::prelude::*;
 
 /// The mappings by matrix instructions whose CUDA kernels cannot declare all of their local memory,
-/// [with all of it in one array](purlin_strategies::DynamicLocal), in their order.
+/// [with all of it in one array](kingpost_strategies::DynamicLocal), in their order.
 ///
 /// Of those in the table of an H200, 3-D P6 Laplace takes 976 µs so and 1059 with the small arrays
 /// declared, elasticity 7.02 and 6.53 ms (2026-11-26).
@@ -25,10 +25,10 @@ pub fn with_dynamic_local(form: &(impl CellKernel + Sync), found: &[Candidate]) 
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use purlin_forms::lowering::{LoweringOptions, lower};
-    use purlin_kernels::Operator;
-    use purlin_strategies::Mapping;
-    use purlin_strategies::MatrixCells;
+    use kingpost_forms::lowering::{LoweringOptions, lower};
+    use kingpost_kernels::Operator;
+    use kingpost_strategies::Mapping;
+    use kingpost_strategies::MatrixCells;
 
     #[test]
     fn only_kernels_that_cannot_declare_their_local_memory_are_tried_with_one_array() {

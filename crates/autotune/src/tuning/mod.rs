@@ -34,16 +34,16 @@ pub use session::{CaseInputs, CaseProgram, CaseSession};
 use crate::kernel_work;
 use crate::tuner::{Built, Subject};
 use crate::{Refusal, Stage, Workload};
-use purlin_codegen::{Options, Program, Target, generate};
-use purlin_forms::CellKernel;
-use purlin_ir::Kernel;
-use purlin_primitives::Recipe;
-use purlin_primitives::lists::Definition;
-pub use purlin_run::judge::TOLERANCE;
-use purlin_runtime::cuda::nvrtc;
-use purlin_runtime::cuda::ptxas::Resources;
-use purlin_runtime::{Backend, Cache, Device, Executable, Optimisation, RuntimeError};
-use purlin_strategies::{Mapping, StrategySet, relowered};
+use kingpost_codegen::{Options, Program, Target, generate};
+use kingpost_forms::CellKernel;
+use kingpost_ir::Kernel;
+use kingpost_primitives::Recipe;
+use kingpost_primitives::lists::Definition;
+pub use kingpost_run::judge::TOLERANCE;
+use kingpost_runtime::cuda::nvrtc;
+use kingpost_runtime::cuda::ptxas::Resources;
+use kingpost_runtime::{Backend, Cache, Device, Executable, Optimisation, RuntimeError};
+use kingpost_strategies::{Mapping, StrategySet, relowered};
 use serde::de::DeserializeSeed;
 use std::path::PathBuf;
 
@@ -59,9 +59,9 @@ pub type Contents = crate::Contents<Mapping>;
 /// The trials in a file, whose mappings are of the strategies of a set.
 ///
 /// ```
-/// use purlin_strategies::strategies;
+/// use kingpost_strategies::strategies;
 ///
-/// let database = purlin_autotune::tuning::database_of(strategies(), "no-such-file.jsonl");
+/// let database = kingpost_autotune::tuning::database_of(strategies(), "no-such-file.jsonl");
 /// assert!(database.read()?.records.is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -1,12 +1,12 @@
 //! The reference at a few degrees of freedom of a large mesh.
 
-use purlin_fem::mesh::{Mesh, MeshError};
-use purlin_fem::numbering::Numbering;
-use purlin_forms::form::{FormError, Inputs};
-use purlin_forms::lowering::ArgumentRole;
-use purlin_forms::reference;
-use purlin_interp::Value;
-use purlin_run::{Problem, ProblemError, Random, RelativeError};
+use kingpost_fem::mesh::{Mesh, MeshError};
+use kingpost_fem::numbering::Numbering;
+use kingpost_forms::form::{FormError, Inputs};
+use kingpost_forms::lowering::ArgumentRole;
+use kingpost_forms::reference;
+use kingpost_interp::Value;
+use kingpost_run::{Problem, ProblemError, Random, RelativeError};
 use std::collections::BTreeMap;
 
 /// Some entries of a result and what they must be.
@@ -107,9 +107,9 @@ fn part_of(mesh: &Mesh, cells: &[usize]) -> Result<Mesh, MeshError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use purlin_fem::element::CellShape;
-    use purlin_fem::quadrature::QuadratureScheme;
-    use purlin_kernels::Operator;
+    use kingpost_fem::element::CellShape;
+    use kingpost_fem::quadrature::QuadratureScheme;
+    use kingpost_kernels::Operator;
 
     #[test]
     fn a_few_cells_of_a_mesh_have_the_right_reference() -> Result<(), Box<dyn std::error::Error>> {

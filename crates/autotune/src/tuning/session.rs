@@ -5,11 +5,11 @@ use super::sample::Sample;
 use super::{FormCase, TOLERANCE};
 use crate::tuner::Session;
 use crate::{Errors, Refusal, Setup, Stage};
-use purlin_codegen::Program;
-use purlin_interp::Memory;
-use purlin_primitives::lists::Definition;
-use purlin_run::{LoadError, Loaded, RelativeError, SetUp, set_up};
-use purlin_runtime::{Buffer, Device, Executable, RuntimeError, Timing, TimingOptions};
+use kingpost_codegen::Program;
+use kingpost_interp::Memory;
+use kingpost_primitives::lists::Definition;
+use kingpost_run::{LoadError, Loaded, RelativeError, SetUp, set_up};
+use kingpost_runtime::{Buffer, Device, Executable, RuntimeError, Timing, TimingOptions};
 
 /// Degrees of freedom that are compared with the reference on the measured mesh.
 const SAMPLES: usize = 20;
@@ -155,7 +155,7 @@ impl Session for CaseSession<'_> {
 
     fn time(&mut self, _: &CaseProgram, options: &TimingOptions) -> Result<Timing, Refusal> {
         let Some(loaded) = &self.measured else {
-            return Err(Refusal::new(Stage::Launch, "bug of purlin: timed before it was checked"));
+            return Err(Refusal::new(Stage::Launch, "bug of kingpost: timed before it was checked"));
         };
         loaded.time(options).map_err(|e| launch(e.into()))
     }

@@ -1,10 +1,10 @@
 //! Mappings of operators that are known, for forms of nearly the same sizes.
 
-use purlin_fem::element::CellShape;
-use purlin_fem::quadrature::{QuadratureScheme, rule};
-use purlin_kernels::Operator;
-use purlin_strategies::Mapping;
-use purlin_strategies::tiling::{SpaceSizes, TilingSizes};
+use kingpost_fem::element::CellShape;
+use kingpost_fem::quadrature::{QuadratureScheme, rule};
+use kingpost_kernels::Operator;
+use kingpost_strategies::Mapping;
+use kingpost_strategies::tiling::{SpaceSizes, TilingSizes};
 
 /// Largest factor between two sizes of forms that share a mapping: from one polynomial degree to
 /// the next but one.
@@ -113,10 +113,10 @@ fn distance(a: &TilingSizes, b: &TilingSizes) -> Option<f64> {
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
-    use purlin_forms::lowering::{LoweringOptions, lower};
-    use purlin_strategies::StagedTiling;
-    use purlin_strategies::tiling::TilingParameters;
-    use purlin_strategies::tiling::staged_tiling_sizes;
+    use kingpost_forms::lowering::{LoweringOptions, lower};
+    use kingpost_strategies::StagedTiling;
+    use kingpost_strategies::tiling::TilingParameters;
+    use kingpost_strategies::tiling::staged_tiling_sizes;
 
     /// The sizes in closed form are those of the lowered operators.
     #[test]

@@ -2,13 +2,13 @@
 
 use super::Candidate;
 use crate::kernel_work;
-use purlin_forms::CellKernel;
-use purlin_forms::program::{CellProgram, ElementResult};
-use purlin_forms::tabulated::IntegralType;
-use purlin_ir::{Kernel, VarKind};
-use purlin_runtime::DeviceInfo;
-use purlin_strategies::{Combinator, Mapping};
-use purlin_strategies::{
+use kingpost_forms::CellKernel;
+use kingpost_forms::program::{CellProgram, ElementResult};
+use kingpost_forms::tabulated::IntegralType;
+use kingpost_ir::{Kernel, VarKind};
+use kingpost_runtime::DeviceInfo;
+use kingpost_strategies::{Combinator, Mapping};
+use kingpost_strategies::{
     ConstantCells, FactorisedCells, FewestOperations, LoopLanes, Objective, PointTiles, SingleCell,
 };
 use std::collections::BTreeMap;

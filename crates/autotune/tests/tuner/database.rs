@@ -1,10 +1,10 @@
 use crate::fake::{Database, Record, record};
-use purlin_autotune::{Damaged, RECORD_VERSION, best_of_each};
+use kingpost_autotune::{Damaged, RECORD_VERSION, best_of_each};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
 /// Where and as whom a process of its own writes: `name path count`.
-const TOLD: &str = "PURLIN_TEST_WRITER";
+const TOLD: &str = "KINGPOST_TEST_WRITER";
 
 /// Writes records to the database it is told and says on standard output which are there.
 #[test]

@@ -1,10 +1,10 @@
 //! A device whose candidates do as their number of cells says.
 
-use purlin_autotune::tuner::{Built, Event, Observer, Session, Subject};
-use purlin_autotune::{
+use kingpost_autotune::tuner::{Built, Event, Observer, Session, Subject};
+use kingpost_autotune::{
     Candidate, DeviceModel, Errors, Measurement, Outcome, RECORD_VERSION, Refusal, Stage, Work, Workload,
 };
-use purlin_runtime::{Timing, TimingOptions};
+use kingpost_runtime::{Timing, TimingOptions};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -32,8 +32,8 @@ impl fmt::Display for Cells {
     }
 }
 
-pub type Record = purlin_autotune::Record<Cells>;
-pub type Database = purlin_autotune::Database<Cells>;
+pub type Record = kingpost_autotune::Record<Cells>;
+pub type Database = kingpost_autotune::Database<Cells>;
 
 pub fn candidates(cells: &[u64]) -> Vec<Candidate<Cells>> {
     cells.iter().map(|cells| Candidate::unranked(Cells { cells: *cells })).collect()

@@ -1,9 +1,9 @@
 //! Several tuners on one database and one device.
 
 use crate::fake::{self, Database, Fake, Watcher, candidates};
-use purlin_autotune::Outcome;
-use purlin_autotune::tuner::{Ending, Task, TunerOptions, tune};
-use purlin_runtime::Turns;
+use kingpost_autotune::Outcome;
+use kingpost_autotune::tuner::{Ending, Task, TunerOptions, tune};
+use kingpost_runtime::Turns;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Where a process of its own tunes.
-const TOLD: &str = "PURLIN_TEST_TUNER";
+const TOLD: &str = "KINGPOST_TEST_TUNER";
 
 fn options(dir: &Path, shares_cores: bool) -> TunerOptions {
     TunerOptions { threads: 2, shares_cores, turns: Turns::at(dir, "a device"), ..TunerOptions::default() }
@@ -77,8 +77,8 @@ fn tuner() {
     let mut tasks = tasks(&Fake::new("x"), &["a"], &[fake::RIGHT, fake::HANGS, 100, 101]);
     tasks[0].subject.gate = Arc::default();
     struct Says;
-    impl purlin_autotune::tuner::Observer<fake::Cells> for Says {
-        fn event(&self, event: purlin_autotune::tuner::Event<'_, fake::Cells>) {
+    impl kingpost_autotune::tuner::Observer<fake::Cells> for Says {
+        fn event(&self, event: kingpost_autotune::tuner::Event<'_, fake::Cells>) {
             println!("event {event:?}");
         }
         fn wants_stop(&self) -> bool {

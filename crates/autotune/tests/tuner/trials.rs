@@ -1,6 +1,6 @@
 use crate::fake::{self, Cells, Database, Fake, Record, Watcher, candidates};
-use purlin_autotune::tuner::{Ending, Task, TunerOptions, tune};
-use purlin_autotune::{Outcome, Stage, best_of_each};
+use kingpost_autotune::tuner::{Ending, Task, TunerOptions, tune};
+use kingpost_autotune::{Outcome, Stage, best_of_each};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 

@@ -2,15 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::{AXPY, purlin, write};
-use purlin::forms::strategies::Objective;
-use purlin::tuning::vectors::HostVectors;
+use crate::{AXPY, kingpost, write};
+use kingpost::forms::strategies::Objective;
+use kingpost::tuning::vectors::HostVectors;
 use std::path::Path;
 use std::process::{Command, Output};
 
 /// What the vectors of this processor hold, on which defaults depend.
 fn vectors() -> HostVectors {
-    HostVectors::of(purlin::runtime::open("c").unwrap().info())
+    HostVectors::of(kingpost::runtime::open("c").unwrap().info())
 }
 
 fn stdout(output: &Output) -> String {
@@ -23,14 +23,14 @@ fn stderr(output: &Output) -> String {
 
 /// Runs and expects success; the standard output.
 fn good(args: &[&str]) -> String {
-    let output = purlin(args);
+    let output = kingpost(args);
     assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
     stdout(&output)
 }
 
 /// Runs and expects an exit code; the standard error.
 fn bad(args: &[&str], code: i32) -> String {
-    let output = purlin(args);
+    let output = kingpost(args);
     assert_eq!(output.status.code(), Some(code), "{args:?}: {}{}", stdout(&output), stderr(&output));
     stderr(&output)
 }
@@ -85,7 +85,7 @@ fn a_timed_run_writes_what_it_made() {
     assert_eq!(report["nodes"], nodes);
     let recipe = out.join("recipe.json").to_string_lossy().into_owned();
     let replayed = good(&["print", "mass", "--dim", "2", "--degree", "1", "--recipe", &recipe]);
-    assert_eq!(replayed, read("mass_2d_p1.purlin"));
+    assert_eq!(replayed, read("mass_2d_p1.kingpost"));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn print_gives_the_same_bytes_twice() {
 fn a_printed_kernel_is_read_back() {
     let dir = tempfile::tempdir().unwrap();
     let text = good(&["print", "helmholtz", "--dim", "2", "--strategy", "none"]);
-    let file = write(dir.path(), "helmholtz.purlin", &text);
+    let file = write(dir.path(), "helmholtz.kingpost", &text);
     assert_eq!(good(&["print", &file]), text);
     assert!(good(&["print", &file, "--short-tables"]).len() < text.len());
     let plan = good(&["print", &file, "--target", "opencl", "--plan"]);
@@ -120,7 +120,7 @@ fn code_is_shown_after_each_pass() {
     let all = with(&["--passes"]);
     let remarks = all.lines().filter_map(|l| l.strip_prefix("// ").filter(|l| !l.starts_with('(')));
     let headings: Vec<_> = remarks.filter_map(|l| l.split_once(": ")).collect();
-    let named = purlin::codegen::passes().iter().map(|p| (p.name, p.summary));
+    let named = kingpost::codegen::passes().iter().map(|p| (p.name, p.summary));
     assert_eq!(headings, named.collect::<Vec<_>>());
     assert!(all.contains(&lowered), "{all}");
     let said = bad(&["print", "mass", "--dim", "2", "--after", "lower"], 2);
@@ -130,9 +130,24 @@ fn code_is_shown_after_each_pass() {
 }
 
 #[test]
-fn a_loop_program_runs_against_the_interpreter() {
+fn files_of_versions_before_0_3_are_read() {
     let dir = tempfile::tempdir().unwrap();
     let file = write(dir.path(), "axpy.purlin", AXPY);
+    let recipe = write(
+        dir.path(),
+        "axpy.json",
+        r#"{"purlin_recipe": 1, "steps": [{"split_iname": {"iname": "i", "factor": 4}}]}"#,
+    );
+    for file in [file.clone(), format!("{file}#axpy")] {
+        assert!(good(&["print", &file, "--recipe", &recipe]).contains("for i_i in 0..min(4, "));
+    }
+    assert!(bad(&["print", &format!("{file}#dot")], 2).contains("`dot`"));
+}
+
+#[test]
+fn a_loop_program_runs_against_the_interpreter() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = write(dir.path(), "axpy.kingpost", AXPY);
     for device in ["c", "opencl"] {
         let text = good(&["run", &file, "--param", "n=1000", "--device", device, "--no-time"]);
         assert!(text.contains("of the tolerance"), "{text}");
@@ -141,7 +156,7 @@ fn a_loop_program_runs_against_the_interpreter() {
     assert!(error.contains("parameter `n` has no value") && error.contains("--param n=1000"), "{error}");
     assert!(bad(&["run", &file, "--param", "m=3"], 2).contains("no parameter `m`"));
     let permuted = AXPY.replace("arg a: f64 in", "arg a: f64 in\narg p: i32[n] in\nassume injective(p)");
-    let permuted = write(dir.path(), "permuted.purlin", &permuted.replace("y[i] +=", "y[p[i]] +="));
+    let permuted = write(dir.path(), "permuted.kingpost", &permuted.replace("y[i] +=", "y[p[i]] +="));
     good(&["run", &permuted, "--param", "n=100", "--no-time"]);
     let values = write(dir.path(), "values.json", r#"{"a": 2.0, "x": [1, 2, 3], "y": [0, 0, 0]}"#);
     good(&["run", &file, "--param", "n=3", "--values", &values, "--no-time"]);
@@ -192,7 +207,7 @@ fn a_loop_program_is_scheduled_without_a_step() {
     // sums of columns wait for themselves; each iteration of `i` needs a `t` of its own
     let text = "kernel columns\n\nparam n: i32\narg a: f64[n, n] in\narg y: f64[n] inout\ntemp t: f64 private\n\n\
                 for i in 0..n\n  z: t = 0.0\n  for j in 0..n\n    u: t += a[j, i]*a[j, i]\n  s: y[i] += sqrt(t)\n";
-    let file = write(dir.path(), "columns.purlin", text);
+    let file = write(dir.path(), "columns.kingpost", text);
     let size = ["--param", "n=90", "--device", "c", "--seed", "3"];
     let auto = |command: &str, more: &[&str]| good(&[&[command, &file][..], &size, more].concat());
     let found = auto("auto", &["--why"]);
@@ -208,7 +223,7 @@ fn a_loop_program_is_scheduled_without_a_step() {
     let tuned = auto("tune", &["--budget", "2"]);
     assert!(tuned.contains("as written") && tuned.contains("fastest"), "{tuned}");
     let form = bad(&["auto", "laplace"], 2);
-    assert!(form.contains("`purlin tune` finds the fastest one"), "{form}");
+    assert!(form.contains("`kingpost tune` finds the fastest one"), "{form}");
 }
 
 /// A sweep in time that a card runs in launches, one sum in the work-items of a group, and a triangle.
@@ -219,7 +234,7 @@ fn a_card_gets_a_schedule_without_being_there() {
                 arg s: f64[n] inout\nassume n >= 2\ntemp c: f64 private\n\nfor t in 0..m\n  z: c = 0.0\n  for k in 0..n\n    u: c += a[0, k]\n  \
                 for i in 1..n - 1\n    for j in i..n - 1\n      p: b[i, j] = c*(a[i - 1, j] + a[i + 1, j])\n  \
                 for i2 in 1..n - 1\n    for j2 in 1..n - 1\n      q: a[i2, j2] = 0.5*b[i2, j2]\n  d: s[0] += c\n";
-    let file = write(dir.path(), "sweep.purlin", text);
+    let file = write(dir.path(), "sweep.kingpost", text);
     let size = ["--param", "m=3", "--param", "n=300", "--device", "cuda", "--untimed"];
     let found = good(&[&["auto", &file, "--why"][..], &size].concat());
     assert!(found.contains("# not timed: ") && found.contains(" s predicted"), "{found}");
@@ -239,8 +254,8 @@ fn a_card_gets_a_schedule_without_being_there() {
 fn fixed_parameters_need_no_value() {
     let dir = tempfile::tempdir().unwrap();
     let steps = "fix_parameter(n, 64)\nsplit_iname(i, 8)\n";
-    let plain = write(dir.path(), "axpy.purlin", AXPY);
-    let scheduled = write(dir.path(), "scheduled.purlin", &format!("{AXPY}\nschedule\n{steps}"));
+    let plain = write(dir.path(), "axpy.kingpost", AXPY);
+    let scheduled = write(dir.path(), "scheduled.kingpost", &format!("{AXPY}\nschedule\n{steps}"));
     let text = write(dir.path(), "steps.txt", steps);
     let json = r#"{"steps": [{"fix_parameter": {"param": "n", "value": 64}}]}"#;
     let recipe = write(dir.path(), "recipe.json", json);
@@ -255,7 +270,7 @@ fn fixed_parameters_need_no_value() {
         good(&[&["steps"][..], given, &["--time", "--device", "c"]].concat());
     }
     let both = AXPY.replace("param n: i32", "param n: i32\nparam m: i32\nassume m >= 1");
-    let both = write(dir.path(), "both.purlin", &both);
+    let both = write(dir.path(), "both.kingpost", &both);
     let error = bad(&["run", &both, "--recipe", &recipe], 2);
     assert!(error.contains("parameter `m` has no value"), "{error}");
 }
@@ -267,7 +282,7 @@ fn code_generation_says_what_nobody_expects() {
     let dir = tempfile::tempdir().unwrap();
     let rows = "kernel rows\nparam n: i32\narg x: f32[n, n] in\narg y: f32[n, n] out\n
 for i in 0..n {g.0}\n  for j in 0..floor_div(n, 4)\n    for v in 0..4 {vector}\n      s: y[i, 4*j + v] = x[i, 4*j + v]\n";
-    let file = write(dir.path(), "rows.purlin", rows);
+    let file = write(dir.path(), "rows.kingpost", rows);
     let scalar = "`v` is tagged vector and stays scalar: the first lane's element of `y` is known to lie at a \
                   multiple of 4 bytes, needed 8";
     for more in [&[][..], &["--plan"]] {
@@ -278,12 +293,12 @@ for i in 0..n {g.0}\n  for j in 0..floor_div(n, 4)\n    for v in 0..4 {vector}\n
     let counted = good(&["stats", &file, "--param", "n=8"]);
     assert!(counted.contains(&format!("note (cuda): {scalar}")), "{counted}");
     let known = rows.replace("arg x", "assume n mod 64 == 0\narg x");
-    let known = write(dir.path(), "known.purlin", &known);
+    let known = write(dir.path(), "known.kingpost", &known);
     let text = good(&["print", &known, "--target", "cuda"]);
     assert!(text.contains("float4") && !text.contains("note"), "{text}");
     let copy = "kernel copy\nparam n: i32\narg x: f64[n, 32] in\narg y: f64[n, 32] out\ntemp t: f64[32] local\n
 for g in 0..n {g.0}\n  for l in 0..32\n    copy: t[l] = x[g, l]\n  for i in 0..32 {l.0}\n    use: y[g, i] = t[31 - i]\n";
-    let copy = write(dir.path(), "copy.purlin", copy);
+    let copy = write(dir.path(), "copy.kingpost", copy);
     let note = "`l` runs on one work-item of a group, at index 0 of l.0: `copy`";
     for target in ["cuda", "opencl", "c"] {
         let text = good(&["print", &copy, "--target", target]);
@@ -300,7 +315,7 @@ fn maps_are_checked_when_asked() {
     let scatter =
         "kernel scatter\nparam n: i32\narg dofs: i32[n, 2] in\narg x: f64[n, 2] in\narg y: f64[2*n] inout\n
 for c in 0..n\n  for j in 0..2\n    s: y[dofs[c, j]] += x[c, j]\n";
-    let file = write(dir.path(), "scatter.purlin", scatter);
+    let file = write(dir.path(), "scatter.kingpost", scatter);
     let recipe = write(
         dir.path(),
         "recipe.json",
@@ -321,7 +336,7 @@ for c in 0..n\n  for j in 0..2\n    s: y[dofs[c, j]] += x[c, j]\n";
     assert!(text.contains("accesses inside their arrays"), "{text}");
     let plan = good(&["print", &file, "--target", "c", "--plan"]);
     assert!(
-        plan.contains("// `s` is left to `purlin run --check` at y[dofs[c, j]]: its index is read"),
+        plan.contains("// `s` is left to `kingpost run --check` at y[dofs[c, j]]: its index is read"),
         "{plan}"
     );
 }
@@ -330,7 +345,7 @@ for c in 0..n\n  for j in 0..2\n    s: y[dofs[c, j]] += x[c, j]\n";
 fn what_is_done_to_loops_runs_against_the_interpreter() {
     let dir = tempfile::tempdir().unwrap();
     for (k, (text, params, steps)) in LOOPS.iter().enumerate() {
-        let file = write(dir.path(), &format!("loops_{k}.purlin"), text);
+        let file = write(dir.path(), &format!("loops_{k}.kingpost"), text);
         let recipe = write(dir.path(), &format!("loops_{k}.json"), &format!(r#"{{"steps": [{steps}]}}"#));
         for device in ["c", "opencl"] {
             let mut args = vec!["run", &file, "--recipe", &recipe, "--device", device, "--no-time"];
@@ -338,7 +353,7 @@ fn what_is_done_to_loops_runs_against_the_interpreter() {
             assert!(good(&args).contains("of the tolerance"), "{text}");
         }
     }
-    let file = dir.path().join("loops_0.purlin").to_string_lossy().into_owned();
+    let file = dir.path().join("loops_0.kingpost").to_string_lossy().into_owned();
     let recipe = dir.path().join("loops_0.json").to_string_lossy().into_owned();
     assert!(good(&["print", &file, "--recipe", &recipe, "--target", "c"]).contains("omp simd"));
 }
@@ -348,17 +363,17 @@ fn row_sums_are_joined_by_shuffles() {
     let sizes = ["--param", "n=5", "--param", "m=70", "--no-time"];
     let recipe = ["--recipe", "examples/row_sums_recipe.json"];
     for extra in [&[][..], &recipe] {
-        let args = [&["run", "examples/row_sums.purlin"][..], &sizes[..], extra].concat();
+        let args = [&["run", "examples/row_sums.kingpost"][..], &sizes[..], extra].concat();
         assert!(good(&args).contains("of the tolerance"));
     }
-    let args = [&["print", "examples/row_sums.purlin", "--target", "cuda"][..], &recipe].concat();
+    let args = [&["print", "examples/row_sums.kingpost", "--target", "cuda"][..], &recipe].concat();
     // five steps, and everybody takes the sum
     assert_eq!(good(&args).matches("__shfl_sync").count(), 6);
 }
 
 #[test]
 fn neighbours_are_one_vector() {
-    let recipe = ["examples/triad.purlin", "--recipe", "examples/triad_recipe.json"];
+    let recipe = ["examples/triad.kingpost", "--recipe", "examples/triad_recipe.json"];
     for device in ["c", "opencl"] {
         let args = [&["run"][..], &recipe, &["--param", "n=300", "--no-time", "--device", device]].concat();
         assert!(good(&args).contains("of the tolerance"));
@@ -373,7 +388,7 @@ fn arguments_lie_as_the_recipe_says() {
     let dir = tempfile::tempdir().unwrap();
     let kernel = write(
         dir.path(),
-        "rows.purlin",
+        "rows.kingpost",
         "kernel rows\nparam n: i32\narg a: f64[n, 3] in\narg r: f64[n, 2] inout\ntable w: f64[2] global\n\
          for i in 0..n\n  s: r[i, 1] = a[i, 0] + 2.0*a[i, 1] + w[1]\ntable w = [1.5, 2.5]\n",
     );
@@ -396,7 +411,7 @@ fn arrays_are_written_for_numpy() {
     let dir = tempfile::tempdir().unwrap();
     let kernel = write(
         dir.path(),
-        "rows.purlin",
+        "rows.kingpost",
         "kernel rows\nparam n: i32\narg a: f64[n, 3] in\narg f: i32 in\narg r: f64[n, 2] inout\narg o: i32[n + 1] out\n\
          for i in 0..n\n  s: r[i, 1] += a[i, 0] + 2.0*a[i, 1]\n  t: o[i] = f\n",
     );
@@ -458,7 +473,7 @@ fn the_arrays_of_a_form_are_written() {
 #[test]
 fn arrays_that_cannot_be_written_are_an_error() {
     let dir = tempfile::tempdir().unwrap();
-    let kernel = write(dir.path(), "axpy.purlin", AXPY);
+    let kernel = write(dir.path(), "axpy.kingpost", AXPY);
     let run =
         |target: &str| bad(&["run", &kernel, "--param", "n=2", "--no-time", "--save-arrays", target], 2);
     let inside = format!("{kernel}/inside");
@@ -472,7 +487,7 @@ fn arrays_that_cannot_be_written_are_an_error() {
 #[test]
 fn data_dependent_bounds_take_their_values_from_a_file() {
     let sizes = ["--param", "n=3", "--param", "nnz=4", "--values", "examples/csr.json", "--no-time"];
-    let plain = ["run", "examples/csr.purlin"];
+    let plain = ["run", "examples/csr.kingpost"];
     assert!(good(&[&plain[..], &sizes[..]].concat()).contains("of the tolerance"));
     for recipe in ["csr_recipe", "csr_lanes_recipe", "csr_slices_recipe"] {
         let file = format!("examples/{recipe}.json");
@@ -487,7 +502,7 @@ fn data_dependent_bounds_take_their_values_from_a_file() {
     let json = json.unwrap().replace("\"column\": [0", "\"column\": [9");
     let values = write(dir.path(), "out_of_range.json", &json);
     let error =
-        bad(&["run", "examples/csr.purlin", "--param", "n=3", "--param", "nnz=4", "--values", &values], 2);
+        bad(&["run", "examples/csr.kingpost", "--param", "n=3", "--param", "nnz=4", "--values", &values], 2);
     assert!(error.contains("`x[9]`") && error.contains("--values"), "{error}");
 }
 
@@ -496,7 +511,7 @@ fn data_dependent_bounds_take_their_values_from_a_file() {
 #[test]
 fn softmax_and_layer_norm_hold_rows_in_registers() {
     for kernel in ["softmax", "layer_norm"] {
-        let file = format!("studies/triton/{kernel}.purlin");
+        let file = format!("studies/triton/{kernel}.kingpost");
         let hole = ["--hole", "warps=4"];
         let sizes = ["--param", "rows=3", "--param", "n=4096", "--device", "c", "--no-time"];
         assert!(good(&[&["run", &file][..], &sizes, &hole].concat()).contains("of the tolerance"));
@@ -521,7 +536,7 @@ fn cells_in_parallel_without_atomics_are_refused_with_two_instances() {
 /// A tensor-product operator whose schedule has holes: every step is legal at both ends of them.
 #[test]
 fn parameters_of_a_tensor_product_recipe_are_holes() {
-    let args = ["run", "examples/tuned_bp35.purlin", "--param", "n=8", "--param", "ne=5", "--device", "c"];
+    let args = ["run", "examples/tuned_bp35.kingpost", "--param", "n=8", "--param", "ne=5", "--device", "c"];
     for holes in [
         ["elements=1", "pad=1", "groups=8", "columns=private", "lines=local"],
         ["elements=4", "pad=3", "groups=1", "columns=local", "lines=private"],
@@ -560,7 +575,7 @@ fn parameters_of_a_tensor_product_recipe_are_holes() {
 /// Which symbols the integer program factorises, and which sets of loops were compared.
 #[test]
 fn steps_say_what_fewer_operations_were_decided_by() {
-    let shown = good(&["steps", "examples/poisson.purlin", "--strategy", "sharing-elimination", "--diff"]);
+    let shown = good(&["steps", "examples/poisson.kingpost", "--strategy", "sharing-elimination", "--diff"]);
     assert!(shown.contains("4 symbols in 2 products; the integer program factorises 2: `"), "{shown}");
     let mapping = r#"{"strategy":"fewest_operations","then":{"strategy":"sequential"}}"#;
     let shown = good(&[
@@ -588,7 +603,7 @@ fn steps_say_what_fewer_operations_were_decided_by() {
 /// Each kernel is timed after it was compared, with the one before it and the first.
 #[test]
 fn steps_say_what_each_gains() {
-    let args = ["steps", "examples/matmul.purlin", "--recipe", "examples/matmul_recipe.json", "--diff"];
+    let args = ["steps", "examples/matmul.kingpost", "--recipe", "examples/matmul_recipe.json", "--diff"];
     let untimed = good(&args);
     let text = good(&[&args[..], &["--time", "--device", "c", "--param", "n=40"]].concat());
     assert_eq!(text.matches(" times as fast as before, ").count(), 16, "{text}");
@@ -607,7 +622,7 @@ fn steps_say_what_each_gains() {
     let dir = tempfile::tempdir().unwrap();
     let kernel = write(
         dir.path(),
-        "a.purlin",
+        "a.kingpost",
         "kernel k\narg a: f64 in\narg y: f64[3] out\nfor i in 0..3\n  s: y[i] = a\n",
     );
     let fixed = r#"{"steps": [{"fix_argument": {"var": "a", "values": {"Real": [2.0]}}}]}"#;
@@ -639,7 +654,7 @@ fn steps_show_the_kernel_up_to_the_refusal() {
     let dir = tempfile::tempdir().unwrap();
     let json = r#"{"steps": [{"split_iname": {"iname": "cell", "factor": 8}}, {"split_iname": {"iname": "cell", "factor": 8}}]}"#;
     let recipe = write(dir.path(), "twice.json", json);
-    let output = purlin(&["steps", "mass", "--recipe", &recipe]);
+    let output = kingpost(&["steps", "mass", "--recipe", &recipe]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stdout(&output).contains("# step 1 of 2") && !stdout(&output).contains("# step 2 of 2:"));
     assert!(stderr(&output).contains("step 2 of 2: split `cell`"), "{}", stderr(&output));
@@ -650,7 +665,7 @@ fn steps_show_the_kernel_up_to_the_refusal() {
     let tail =
         "\n# step 2 of 2 is refused: split `cell` by 8 into `cell_o`, `cell_i`\n# it met the kernel above\n";
     assert!(printed.ends_with(&format!("{met}{tail}")), "{printed}");
-    let output = purlin(&["steps", "mass", "--diff", "--recipe", &recipe]);
+    let output = kingpost(&["steps", "mass", "--diff", "--recipe", &recipe]);
     let tail = format!("split `cell` by 8 into `cell_o`, `cell_i`\n# it met this kernel\n\n{met}");
     assert!(stdout(&output).ends_with(&tail), "{}", stdout(&output));
     assert!(
@@ -665,7 +680,7 @@ fn steps_show_the_kernel_up_to_the_refusal() {
 fn steps_show_a_strategy_up_to_the_refusal() {
     let nonlinear = ["hyperelasticity", "--dim", "2", "--degree", "1", "--mapping"];
     let matrices = r#"{"strategy":"matrix_cells","sub_groups":1,"groups":1,"kept_tables":1}"#;
-    let output = purlin(&[&["steps"], &nonlinear[..], &[matrices]].concat());
+    let output = kingpost(&[&["steps"], &nonlinear[..], &[matrices]].concat());
     assert_eq!(output.status.code(), Some(1));
     let printed = stdout(&output);
     assert!(printed.contains("# the next step is refused: it met the kernel above"), "{printed}");
@@ -677,7 +692,7 @@ const SPLIT_ONCE: &str = r#"{"steps": [{"split_iname": {"iname": "cell", "factor
 #[test]
 fn recipes_are_compared_step_by_step_and_by_what_they_make() {
     let dir = tempfile::tempdir().unwrap();
-    let axpy = write(dir.path(), "axpy.purlin", AXPY);
+    let axpy = write(dir.path(), "axpy.kingpost", AXPY);
     let split = |factor: u8, more: &str| {
         format!(r#"{{"steps": [{{"split_iname": {{"iname": "i", "factor": {factor}}}}}{more}]}}"#)
     };
@@ -710,7 +725,7 @@ fn recipes_are_compared_step_by_step_and_by_what_they_make() {
     );
 
     let bad_step = write(dir.path(), "bad.json", &split(0, ""));
-    let output = purlin(&["diff", &a, &bad_step, "--kernel", &axpy]);
+    let output = kingpost(&["diff", &a, &bad_step, "--kernel", &axpy]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stdout(&output).contains("bad.json: refused: split `i` by 0"), "{}", stdout(&output));
     assert!(stderr(&output).contains("step 1 of 1: split `i` by 0"), "{}", stderr(&output));
@@ -742,7 +757,7 @@ fn recipes_of_what_is_lowered_anew_replay() {
         let of_form = |command: &str, more: &[&str]| good(&[&[command], &form[..], more].concat());
         let expected = of_form("print", &["--mapping", mapping]);
         let json = of_form("recipe", &["--mapping", mapping]);
-        assert!(json.starts_with("{\n  \"purlin_recipe\": 2,\n  \"lowering\": ["), "{json}");
+        assert!(json.starts_with("{\n  \"kingpost_recipe\": 2,\n  \"lowering\": ["), "{json}");
         let json = write(dir.path(), "recipe.json", &json);
         let text = of_form("recipe", &["--mapping", mapping, "--text"]);
         assert!(text.starts_with(&format!("lowering {lowering}\n")), "{text}");
@@ -750,7 +765,7 @@ fn recipes_of_what_is_lowered_anew_replay() {
         for recipe in [&json, &text] {
             assert_eq!(of_form("print", &["--recipe", recipe]), expected, "{mapping}");
             let start = of_form("recipe", &["--recipe", recipe, "--start"]);
-            let start = write(dir.path(), "start.purlin", &start);
+            let start = write(dir.path(), "start.kingpost", &start);
             assert_eq!(good(&["print", &start, "--recipe", recipe]), expected, "{mapping}");
             let steps = of_form("steps", &["--recipe", recipe, "--diff"]);
             let begins = format!("# the kernel before any step, of the form lowered with {lowering}\n");
@@ -774,7 +789,7 @@ fn recipes_of_what_is_lowered_anew_replay() {
     let json = good(&["recipe", "laplace", "--dim", "2", "--degree", "2", "--mapping", mapping]);
     let json = write(dir.path(), "recipe.json", &json);
     let own = good(&["print", "laplace", "--dim", "2", "--degree", "2", "--strategy", "none"]);
-    let own = write(dir.path(), "own.purlin", &own);
+    let own = write(dir.path(), "own.kingpost", &own);
     let message = bad(&["print", &own, "--recipe", &json], 1);
     let says = "the recipe starts from a form that is lowered with `symmetric_directions`: give the form, and \
                 not the text of its kernel";
@@ -793,7 +808,7 @@ fn a_kernel_of_several_in_a_file_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let scale = "kernel scale\nparam n: i32\narg x: f64[n] inout\nfor i in 0..n\n  x[i] *= 2\n";
     let text = format!("{AXPY}\nschedule\ntag(i, tag: g.0)\n\n{scale}");
-    let file = write(dir.path(), "both.purlin", &text);
+    let file = write(dir.path(), "both.kingpost", &text);
     let of = |name: &str| format!("{file}#{name}");
     assert!(good(&["print", &of("axpy")]).contains("for i in 0..n {g.0}"));
     assert!(good(&["print", &of("scale")]).contains("s0: x[i] *= 2"));
@@ -802,20 +817,20 @@ fn a_kernel_of_several_in_a_file_is_named() {
     let error = bad(&["print", &of("other")], 2);
     assert!(error.contains("has no kernel `other`; it has `axpy`, `scale`"), "{error}");
     // mistakes of the other kernel play no part, and places are those of the file
-    let broken = write(dir.path(), "broken.purlin", &text.replace("*= 2", "*= k"));
+    let broken = write(dir.path(), "broken.kingpost", &text.replace("*= 2", "*= k"));
     good(&["print", &format!("{broken}#axpy")]);
     let error = bad(&["print", &format!("{broken}#scale")], 2);
     let line = text.lines().count();
-    assert!(error.contains(&format!("broken.purlin:{line}:11")), "{error}");
+    assert!(error.contains(&format!("broken.kingpost:{line}:11")), "{error}");
 }
 
 #[test]
 fn mistakes_in_a_text_are_shown_where_they_are() {
     let dir = tempfile::tempdir().unwrap();
     let text = AXPY.replace("a*x[i]", "a*x[k]").replace("0..n", "0...n");
-    let file = write(dir.path(), "bad.purlin", &text);
+    let file = write(dir.path(), "bad.kingpost", &text);
     let error = bad(&["print", &file], 2);
-    assert!(error.contains("bad.purlin:7:") && error.contains("bad.purlin:8:"), "{error}");
+    assert!(error.contains("bad.kingpost:7:") && error.contains("bad.kingpost:8:"), "{error}");
     assert!(error.contains("`...`") && error.contains("`k`") && error.contains("2 mistake(s)"), "{error}");
 }
 
@@ -823,8 +838,8 @@ fn mistakes_in_a_text_are_shown_where_they_are() {
 fn names_files_and_recipes_that_are_not_there() {
     let error = bad(&["print", "laplce"], 2);
     assert!(error.contains("did you mean `laplace`?") && error.contains("`helmholtz`"), "{error}");
-    assert!(bad(&["print", "stokes"], 2).contains("a file has to end in `.purlin`"));
-    assert!(bad(&["print", "missing.purlin"], 2).contains("cannot read `missing.purlin`"));
+    assert!(bad(&["print", "stokes"], 2).contains("a file has to end in `.kingpost`"));
+    assert!(bad(&["print", "missing.kingpost"], 2).contains("cannot read `missing.kingpost`"));
     assert!(bad(&["run", "laplace", "--mesh", "missing.msh"], 2).contains("missing.msh"));
     assert!(bad(&["print", "laplace", "--recipe", "missing.json"], 2).contains("cannot read `missing.json`"));
     assert!(bad(&["run", "laplace", "--device", "tpu"], 2).contains("no device `tpu`; there are: `c`"));
@@ -861,7 +876,7 @@ fn a_device_that_is_not_here_has_its_own_exit_code() {
     } else {
         println!("skipped: there is a CUDA device");
     }
-    let output = Command::new(env!("CARGO_BIN_EXE_purlin"))
+    let output = Command::new(env!("CARGO_BIN_EXE_kingpost"))
         .args(["run", "mass", "--dim", "2", "--device", "c", "--no-time"])
         .env("CC", "/nowhere/cc")
         .output()
@@ -881,10 +896,10 @@ fn a_wrong_result_is_a_failed_check() {
     std::fs::write(&compiler, script).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&compiler, mode).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_purlin"))
+    let output = Command::new(env!("CARGO_BIN_EXE_kingpost"))
         .args(["run", "mass", "--dim", "2", "--device", "c", "--no-time"])
         .env("CC", &compiler)
-        .env("PURLIN_CACHE_DIR", dir.path().join("cache"))
+        .env("KINGPOST_CACHE_DIR", dir.path().join("cache"))
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1), "{}{}", stdout(&output), stderr(&output));
@@ -901,7 +916,7 @@ fn studies_of_a_kernel() {
     // after a step, also where a later one is refused; and where there are none
     let dir = tempfile::tempdir().unwrap();
     let text = "kernel k\narg y: f64[8] inout\n\nfor i in 1..8\n  s: y[i] = y[i - 1]\n";
-    let kernel = write(dir.path(), "chain.purlin", text);
+    let kernel = write(dir.path(), "chain.kingpost", text);
     let steps = r#"{"steps": [{"split_iname": {"iname": "i", "factor": 4}}, {"tag_iname": {"iname": "i_o", "tag": "g.0"}}]}"#;
     let recipe = write(dir.path(), "chain.json", steps);
     let split = good(&["deps", &kernel, "--recipe", &recipe, "--step", "1"]);
@@ -909,7 +924,7 @@ fn studies_of_a_kernel() {
     assert!(good(&["deps", &kernel, "--recipe", &recipe, "--step", "0"]).contains("s[i]"));
     bad(&["deps", &kernel, "--recipe", &recipe], 1);
     assert!(bad(&["deps", &kernel, "--recipe", &recipe, "--step", "3"], 2).contains("there are 2 steps"));
-    let kernel = write(dir.path(), "free.purlin", &text.replace("y[i - 1]", "1.0"));
+    let kernel = write(dir.path(), "free.kingpost", &text.replace("y[i - 1]", "1.0"));
     assert!(good(&["deps", &kernel]).starts_with("no dependences"));
     assert!(good(&["form", "elasticity"]).contains("sym(grad(u))"));
     let text = good(&["form", "bp5", "--degree", "1"]);
@@ -918,12 +933,14 @@ fn studies_of_a_kernel() {
     }
     let text = good(&["form", "crates/forms/tests/tabulated/laplace.json"]);
     assert!(text.contains("spaces") && text.contains("points of each cell"), "{text}");
-    assert!(bad(&["form", "examples/triad.purlin"], 2).contains("is a kernel and no form; `purlin print"));
+    assert!(
+        bad(&["form", "examples/triad.kingpost"], 2).contains("is a kernel and no form; `kingpost print")
+    );
     assert!(good(&["primitives"]).contains("split_iname"));
     assert!(good(&["recipe", "laplace"]).contains("\"make_atomic\""));
     assert!(good(&["--help"]).contains("Exit codes:"));
     let dir = tempfile::tempdir().unwrap();
-    let file = write(dir.path(), "axpy.purlin", AXPY);
+    let file = write(dir.path(), "axpy.kingpost", AXPY);
     assert!(good(&["stats", &file, "--param", "n=1000"]).contains("2,000 FLOP"));
 }
 
@@ -957,7 +974,7 @@ fn tuning_ends_with_a_checked_winner_and_pictures_and_goes_on_where_it_was() {
     let dir = tempfile::tempdir().unwrap();
     let db = dir.path().join("trials.jsonl").to_string_lossy().into_owned();
     // No trial begins after the limit, and nothing is lost.
-    let output = purlin(&tune(&db, "mass", "1", &["--time-limit", "0s"]));
+    let output = kingpost(&tune(&db, "mass", "1", &["--time-limit", "0s"]));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     // as many as there are mappings for the vectors of this processor
     let message = stderr(&output);
@@ -967,7 +984,7 @@ fn tuning_ends_with_a_checked_winner_and_pictures_and_goes_on_where_it_was() {
 
     for (form, degree, case) in [("mass", "1", "mass.2D.P1"), ("laplace", "2", "laplace.2D.P2")] {
         let text = good(&tune(&db, form, degree, &[]));
-        for word in [case, "trials_bars.svg", "trials_share.svg", "its source: purlin print"] {
+        for word in [case, "trials_bars.svg", "trials_share.svg", "its source: kingpost print"] {
             assert!(text.contains(word), "no `{word}` in {text}");
         }
     }
@@ -976,7 +993,7 @@ fn tuning_ends_with_a_checked_winner_and_pictures_and_goes_on_where_it_was() {
     let lines = || std::fs::read_to_string(&db).unwrap().lines().count();
     let all_lines = lines();
     assert!(all_lines >= 2 * trials, "{all_lines} records of {trials} trials a case");
-    let again = purlin(&tune(&db, "mass", "1", &[]));
+    let again = kingpost(&tune(&db, "mass", "1", &[]));
     let done = format!("{trials} trials are in the database already, 0 to do");
     assert!(stderr(&again).contains(&done), "{}", stderr(&again));
     assert_eq!(lines(), all_lines);
@@ -992,7 +1009,7 @@ fn tuning_ends_with_a_checked_winner_and_pictures_and_goes_on_where_it_was() {
     // A writer that died inside its line: reported, and the others still count.
     let torn = std::fs::read_to_string(&db).unwrap() + "{\"workload\": {\"case\": \"la";
     std::fs::write(&db, torn).unwrap();
-    let output = purlin(&["results", "--db", &db]);
+    let output = kingpost(&["results", "--db", &db]);
     assert!(stderr(&output).contains(&format!("line {} is no record", all_lines + 1)), "{}", stderr(&output));
     assert!(stdout(&output).contains("mass.2D.P1"));
 }
@@ -1024,7 +1041,7 @@ fn forms_run_in_either_order_of_their_numbers() {
     assert!(text.contains("first-touch") && text.contains("by-dimension"), "{text}");
 }
 
-/// What `purlin run` takes can be tuned: forms on meshes from files, and kernels that were lowered
+/// What `kingpost run` takes can be tuned: forms on meshes from files, and kernels that were lowered
 /// from forms.
 #[test]
 fn whatever_runs_is_tuned() {
@@ -1045,25 +1062,25 @@ fn whatever_runs_is_tuned() {
     assert!(run.replace(',', "").contains(&cells.to_string()), "{cells} cells, but {run}");
 
     let args = ["print", "mass", "--dim", "2", "--degree", "2", "--strategy", "none"];
-    let file = write(dir.path(), "mine.purlin", &good(&args));
+    let file = write(dir.path(), "mine.kingpost", &good(&args));
     let text = good(&["tune", &file, "--cells", "3", "--device", "c", "--top", "1", "--db", &db]);
     assert!(text.contains("mine n_cells=18") && text.contains("x1 work-items, 6"), "no tiling in {text}");
-    let again = purlin(&["tune", &file, "--cells", "3", "--device", "c", "--top", "1", "--db", &db]);
+    let again = kingpost(&["tune", &file, "--cells", "3", "--device", "c", "--top", "1", "--db", &db]);
     assert!(stderr(&again).contains("trials are in the database already, 0 to do"), "{}", stderr(&again));
     let text = good(&["tune", &file, "--cells", "3", "--device", "c", "--mapping", mapping, "--db", &db]);
-    let run = text.split("purlin run ").nth(1).and_then(|rest| rest.split('\'').nth(1)).unwrap();
+    let run = text.split("kingpost run ").nth(1).and_then(|rest| rest.split('\'').nth(1)).unwrap();
     assert_eq!(run, mapping, "{text}");
     assert!(
         good(&["run", &file, "--cells", "3", "--mapping", run, "--no-time"]).contains("of the tolerance")
     );
 
-    let axpy = write(dir.path(), "axpy.purlin", AXPY);
+    let axpy = write(dir.path(), "axpy.kingpost", AXPY);
     let scheduled = good(&["tune", &axpy, "--param", "n=8", "--device", "c", "--budget", "1"]);
     assert!(scheduled.contains("as written") && scheduled.contains("fastest"), "{scheduled}");
     let refused = bad(&["tune", "mass", "--dim", "2", "--mesh", "meshes/bracket.msh", "--device", "c"], 2);
     assert!(refused.contains("its cells are 3-dimensional; give `--dim 3`"), "{refused}");
     let refused = bad(&["tune", "mass", "--param", "n=8"], 2);
-    assert!(refused.contains("--param and --values are for .purlin files"), "{refused}");
+    assert!(refused.contains("--param and --values are for .kingpost files"), "{refused}");
 }
 
 /// Bake-off problems have cells and points of their own; BP5 has its nodes as points, so that
@@ -1152,8 +1169,8 @@ fn tuning_begins_with_the_default_and_prints_commands_that_run_the_same() {
     // a table breaks lines
     let text = text.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ");
     for command in [
-        "purlin run laplace --cell quadrilateral --degree 3 --cells 2 --device c --mapping '",
-        "purlin print laplace --cell quadrilateral --degree 3 --target c --mapping '",
+        "kingpost run laplace --cell quadrilateral --degree 3 --cells 2 --device c --mapping '",
+        "kingpost print laplace --cell quadrilateral --degree 3 --target c --mapping '",
     ] {
         assert!(text.contains(command), "no `{command}` in {text}");
         let mapping = text.split(command).nth(1).and_then(|rest| rest.split('\'').next()).unwrap();
@@ -1185,20 +1202,20 @@ fn tuning_refuses_what_it_does_not_know() {
     assert!(bad(&["tune", "laplce"], 2).contains("did you mean `laplace`?"));
     assert!(bad(&["tune", "laplace", "--time-limit", "9"], 2).contains("write 90s, 9m or 1h"));
     assert!(bad(&["tune", "mass", "--device", "abacus"], 2).contains("no device `abacus`"));
-    assert!(bad(&["results", "--db", "nowhere.jsonl"], 2).contains("`purlin tune` makes one"));
+    assert!(bad(&["results", "--db", "nowhere.jsonl"], 2).contains("`kingpost tune` makes one"));
 }
 
 /// The cache answers where a compiler would be asked again: what `--compile-only` made is found.
 #[test]
 fn kernels_are_compiled_ahead_without_a_gpu() {
-    if purlin::runtime::cuda::nvrtc::version().is_err() {
+    if kingpost::runtime::cuda::nvrtc::version().is_err() {
         eprintln!("skipped: no NVRTC");
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_purlin"))
+    let output = Command::new(env!("CARGO_BIN_EXE_kingpost"))
         .args(["tune", "mass", "--dim", "2", "--degree", "1", "--compile-only", "--top", "2"])
-        .env("PURLIN_CACHE_DIR", dir.path())
+        .env("KINGPOST_CACHE_DIR", dir.path())
         .current_dir(crate::root())
         .output()
         .unwrap();
@@ -1216,7 +1233,7 @@ fn kernels_are_compiled_ahead_without_a_gpu() {
 fn resources_are_printed_without_a_card() {
     let usage = bad(&["print", "mass", "--target", "c", "--resources"], 2);
     assert_eq!(usage, "error: --resources is for --target cuda\n");
-    if purlin::runtime::cuda::nvrtc::version().is_err() {
+    if kingpost::runtime::cuda::nvrtc::version().is_err() {
         eprintln!("skipped: no NVRTC");
         return;
     }
@@ -1255,7 +1272,7 @@ fn a_mapping_of_tuning_is_applied() {
     let form = ["laplace", "--dim", "2", "--degree", "2", "--mapping"];
     let with = |command: &str, mapping: &str, more: &[&str]| {
         let args: Vec<&str> = [&[command], &form[..], &[mapping], more].concat();
-        purlin(&args)
+        kingpost(&args)
     };
     let text = stdout(&with("run", mapping, &["--cells", "4", "--no-time"]));
     assert!(text.contains("mapping staged cells, 8 a group, constant tables"), "{text}");
@@ -1291,22 +1308,22 @@ fn planted_compiler(dir: &Path, options: &str, edit: &str) -> String {
 }
 
 /// Runs with a compiler and caches of its own.
-fn purlin_with(compiler: &str, dir: &Path, args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
+fn kingpost_with(compiler: &str, dir: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kingpost"));
     command.args(args).args(["--device", "c", "--no-time"]);
-    command.env("CC", compiler).env("PURLIN_CACHE_DIR", dir.join("cache")).output().unwrap()
+    command.env("CC", compiler).env("KINGPOST_CACHE_DIR", dir.join("cache")).output().unwrap()
 }
 
 #[test]
 fn a_fault_of_the_compiler_is_told_from_ours() {
     let dir = tempfile::tempdir().unwrap();
-    let file = write(dir.path(), "axpy.purlin", AXPY);
+    let file = write(dir.path(), "axpy.kingpost", AXPY);
     let out = dir.path().join("out").to_string_lossy().into_owned();
     let halves = r"s/+= *\(.*\);/+= 0.5*(\1);/";
     for what in [&["mass", "--dim", "2", "--cells", "2"][..], &[&file, "--param", "n=10"]] {
         let compiler = planted_compiler(dir.path(), "*-O3*", halves);
         let args = [&["run"], what, &["--save-dir", &out]].concat();
-        let output = purlin_with(&compiler, dir.path(), &args);
+        let output = kingpost_with(&compiler, dir.path(), &args);
         let error = stderr(&output);
         assert_eq!(output.status.code(), Some(4), "{}{error}", stdout(&output));
         assert!(error.contains("wrong result of the C compiler (") && error.contains(" at -O3: "), "{error}");
@@ -1316,13 +1333,13 @@ fn a_fault_of_the_compiler_is_told_from_ours() {
 
         // wrong where the compiler relies on what the source promises: always, or where it optimises as far as
         // it can alone, which tells less
-        let promise = "wrong where it does with -O1 -fno-thread-jumps: rather a bug of purlin";
+        let promise = "wrong where it does with -O1 -fno-thread-jumps: rather a bug of kingpost";
         let either =
-            "right where it does with -O1 -fno-thread-jumps: either the compiler's fault, or one of purlin";
+            "right where it does with -O1 -fno-thread-jumps: either the compiler's fault, or one of kingpost";
         for (wrong, says) in [("*-O0*) ;;\n*", promise), ("*-O3*", either)] {
             let compiler = planted_compiler(dir.path(), &format!("*-Drestrict=*) ;;\n{wrong}"), halves);
             std::fs::remove_dir_all(dir.path().join("cache")).unwrap();
-            let output = purlin_with(&compiler, dir.path(), &args);
+            let output = kingpost_with(&compiler, dir.path(), &args);
             assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
             assert!(stderr(&output).contains(says), "{}", stderr(&output));
         }
@@ -1330,7 +1347,7 @@ fn a_fault_of_the_compiler_is_told_from_ours() {
         // wrong at any level
         let compiler = planted_compiler(dir.path(), "*", halves);
         std::fs::remove_dir_all(dir.path().join("cache")).unwrap();
-        let output = purlin_with(&compiler, dir.path(), &args);
+        let output = kingpost_with(&compiler, dir.path(), &args);
         assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
         assert!(stderr(&output).contains("with -O0 and without contraction, too"), "{}", stderr(&output));
         std::fs::remove_dir_all(dir.path().join("cache")).unwrap();
@@ -1342,7 +1359,7 @@ fn contraction_is_named_where_it_explains_a_result() {
     let dir = tempfile::tempdir().unwrap();
     let root = "kernel root\nparam n: i32\narg a: f64[n] in\narg b: f64[n] in\narg y: f64[n] out\n
 for i in 0..n\n  s: y[i] = sqrt(a[i]*a[i] - b[i]*b[i])\n";
-    let file = write(dir.path(), "root.purlin", root);
+    let file = write(dir.path(), "root.kingpost", root);
     let numbers = (1..100).map(|k| format!("{}", 0.1 + f64::from(k) / 7.0)).collect::<Vec<_>>().join(", ");
     let values = write(dir.path(), "values.json", &format!(r#"{{"a": [{numbers}], "b": [{numbers}]}}"#));
     let args = ["run", &file, "--param", "n=99", "--values", &values, "--device", "c", "--no-time"];
@@ -1367,7 +1384,7 @@ fn results_that_are_written_in_part_are_compared() {
         let text = format!(
             "kernel part\nparam n: i32\narg y: {ty}[n, 3] out\narg z: {ty}[n] out\nfor i in 0..n\n  s: y[i, 1] = {value}\n"
         );
-        let file = write(dir.path(), "part.purlin", &text);
+        let file = write(dir.path(), "part.kingpost", &text);
         let args = ["run", &file, "--param", "n=4"];
         for device in ["c", "opencl"] {
             let text = good(&[&args[..], &["--device", device, "--no-time"]].concat());
@@ -1386,14 +1403,14 @@ fn results_that_are_written_in_part_are_compared() {
         ] {
             std::fs::remove_dir_all(dir.path().join("cache")).unwrap_or_default();
             let compiler = planted_compiler(dir.path(), "*", edit);
-            let output = purlin_with(&compiler, dir.path(), &args);
+            let output = kingpost_with(&compiler, dir.path(), &args);
             assert_eq!(output.status.code(), Some(1), "{ty} {edit}: {}{}", stdout(&output), stderr(&output));
             assert!(stderr(&output).contains(message), "{ty}: no `{message}` in {}", stderr(&output));
         }
     }
     let nothing = write(
         dir.path(),
-        "nothing.purlin",
+        "nothing.kingpost",
         "kernel nothing\nparam n: i32\narg y: f64[n] out\nfor i in 0..n\n  s: y[i] = 1.0\n",
     );
     let text = good(&["run", &nothing, "--param", "n=0", "--device", "c", "--no-time"]);
@@ -1407,7 +1424,7 @@ fn results_that_are_written_in_part_are_compared() {
 fn what_is_no_number_is_compared_as_such() {
     let dir = tempfile::tempdir().unwrap();
     let text = "kernel ends\nparam n: i32\narg x: f64[n] in\narg y: f64[n] inout\nfor i in 0..n\n  s: y[i] += x[i]\n";
-    let file = write(dir.path(), "ends.purlin", text);
+    let file = write(dir.path(), "ends.kingpost", text);
     let values = r#"{"x": ["nan", "inf", "-inf", 1.0, 2.0], "y": [0, 0, 0, 0, 0]}"#;
     let values = write(dir.path(), "values.json", values);
     let args = ["run", &file, "--param", "n=5", "--values", &values];
@@ -1423,7 +1440,7 @@ fn what_is_no_number_is_compared_as_such() {
     ] {
         let compiler = planted_compiler(dir.path(), "*", edit);
         std::fs::remove_dir_all(dir.path().join("cache")).unwrap_or_default();
-        let output = purlin_with(&compiler, dir.path(), &args);
+        let output = kingpost_with(&compiler, dir.path(), &args);
         assert_eq!(output.status.code(), Some(1), "{edit}: {}{}", stdout(&output), stderr(&output));
         assert!(stderr(&output).contains(message), "no `{message}` in {}", stderr(&output));
     }
@@ -1434,7 +1451,7 @@ fn values_are_for_arguments_and_as_many_as_they_have_elements() {
     let dir = tempfile::tempdir().unwrap();
     let out = AXPY.replace("arg y", "arg weights: f64[n] in\narg z: f64[n] out\narg y")
         + "  t: z[i] = weights[i]\n";
-    let file = write(dir.path(), "axpy.purlin", &out);
+    let file = write(dir.path(), "axpy.kingpost", &out);
     // one that does not run at all: values are looked at first
     let run = |values: &str| {
         let values = write(dir.path(), "values.json", values);
@@ -1468,7 +1485,7 @@ fn a_lowered_kernel_runs_on_a_mesh() {
     {
         for strategy in ["none", "single-cell"] {
             let args = ["print", form, "--dim", dim, "--degree", degree, "--strategy", strategy];
-            let file = write(dir.path(), "lowered.purlin", &good(&args));
+            let file = write(dir.path(), "lowered.kingpost", &good(&args));
             let run = ["run", &file, "--device", "c", "--no-time", "--cells", "2"];
             let text = good(&run);
             assert!(text.contains("cells and degrees of freedom of the mesh, the rest random"), "{text}");
@@ -1477,11 +1494,11 @@ fn a_lowered_kernel_runs_on_a_mesh() {
     }
     let mapping = r#"{"strategy":"staged_cells","cells":8,"constant_tables":true}"#;
     let args = ["print", "laplace", "--dim", "2", "--degree", "2", "--mapping", mapping];
-    let file = write(dir.path(), "staged.purlin", &good(&args));
+    let file = write(dir.path(), "staged.kingpost", &good(&args));
     let text = good(&["run", &file, "--device", "opencl", "--no-time", "--cells", "4"]);
     assert!(text.contains("cells and degrees of freedom of the mesh, the rest random"), "{text}");
     let args = ["print", "laplace", "--dim", "2", "--degree", "3", "--strategy", "none"];
-    let file = write(dir.path(), "laplace.purlin", &good(&args));
+    let file = write(dir.path(), "laplace.kingpost", &good(&args));
     let sizes = |cells, vertices, dofs| {
         [format!("n_cells={cells}"), format!("n_vertices={vertices}"), format!("n_dofs={dofs}")]
     };
@@ -1489,7 +1506,7 @@ fn a_lowered_kernel_runs_on_a_mesh() {
         let mut args = vec!["run", &file, "--device", "c", "--no-time"];
         params.iter().for_each(|p| args.extend(["--param", p]));
         args.extend(more);
-        purlin(&args)
+        kingpost(&args)
     };
     let text = stdout(&run(&sizes(8, 9, 49), &[]));
     assert!(text.contains("of the unit mesh of these sizes, the rest random"), "{text}");
@@ -1500,7 +1517,7 @@ fn a_lowered_kernel_runs_on_a_mesh() {
     assert!(stderr(&output).contains("--param n_dofs: the mesh has 49; leave it out"), "{}", stderr(&output));
     let output = run(&[], &[]);
     assert!(stderr(&output).contains("--param n_cells=1000, or give --cells 4"), "{}", stderr(&output));
-    let axpy = write(dir.path(), "axpy.purlin", AXPY);
+    let axpy = write(dir.path(), "axpy.kingpost", AXPY);
     assert!(bad(&["run", &axpy, "--cells", "4"], 2).contains("for kernels that were lowered from one"));
     let text = bad(&["run", &axpy, "--numbering", "first-touch"], 2);
     assert!(text.contains("--numbering is for forms and for kernels that were lowered from one"), "{text}");
@@ -1525,12 +1542,12 @@ fn results_that_roundings_decide_are_not_called_wrong() {
     let dir = tempfile::tempdir().unwrap();
     let text = "kernel cancel\nparam n: i32\narg x: f64[n] in\narg y: f64[n] out\narg z: f64[n] out\n
 for i in 0..n\n  s: y[i] = (x[i] + 1.0e9)*(x[i] + 1.0e9) - 1.0e18 - 2.0e9*x[i]\n  t: z[i] = x[i]\n";
-    let file = write(dir.path(), "cancel.purlin", text);
+    let file = write(dir.path(), "cancel.kingpost", text);
     let args = ["run", &file, "--param", "n=50"];
     // as a compiler may reassociate
     let edit = r"s/\(y\[[^]]*\] = \)\(.*\);/\1(\2)*(1.0 + 1e-9);/";
     let compiler = planted_compiler(dir.path(), "*", edit);
-    let output = purlin_with(&compiler, dir.path(), &args);
+    let output = kingpost_with(&compiler, dir.path(), &args);
     assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
     let text = stdout(&output);
     assert!(
@@ -1541,7 +1558,7 @@ for i in 0..n\n  s: y[i] = (x[i] + 1.0e9)*(x[i] + 1.0e9) - 1.0e18 - 2.0e9*x[i]\n
     for edit in [edit.as_str(), r"s/\(z\[[^]]*\] = \)\(.*\);/\1(\2)*(1.0 + 1e-9);/"] {
         std::fs::remove_dir_all(dir.path().join("cache")).unwrap();
         let compiler = planted_compiler(dir.path(), "*", edit);
-        let output = purlin_with(&compiler, dir.path(), &args);
+        let output = kingpost_with(&compiler, dir.path(), &args);
         assert_eq!(output.status.code(), Some(1), "{edit}: {}{}", stdout(&output), stderr(&output));
     }
 }
@@ -1551,7 +1568,7 @@ for i in 0..n\n  s: y[i] = (x[i] + 1.0e9)*(x[i] + 1.0e9) - 1.0e18 - 2.0e9*x[i]\n
 fn sizes_are_checked_before_anything_is_allocated() {
     let dir = tempfile::tempdir().unwrap();
     let wide = AXPY.replace("x: f64[n]", "x: f64[n, 64]").replace("x[i]", "x[i, 3]");
-    let file = write(dir.path(), "wide.purlin", &wide);
+    let file = write(dir.path(), "wide.kingpost", &wide);
     let run = |n: &str| bad(&["run", &file, "--param", n, "--device", "c", "--no-time"], 2);
     assert_eq!(
         run("n=2147483648"),
@@ -1571,7 +1588,7 @@ fn sizes_are_checked_before_anything_is_allocated() {
 fn limited(args: &[&str]) -> Output {
     let limit = "ulimit -v 6000000; exec \"$0\" \"$@\"";
     Command::new("sh")
-        .args(["-c", limit, env!("CARGO_BIN_EXE_purlin")])
+        .args(["-c", limit, env!("CARGO_BIN_EXE_kingpost")])
         .args(args)
         .current_dir(crate::root())
         .output()
@@ -1664,7 +1681,7 @@ fn flat_meshes_in_space_are_read_with_a_note() {
     let text = format!("$MeshFormat\n2.2 0 8\n$EndMeshFormat\n{nodes}{elements}");
     let mesh = write(dir.path(), "flat.msh", &text);
     let args = ["run", "laplace", "--dim", "2", "--mesh", &mesh, "--device", "c", "--no-time"];
-    let output = purlin(&args);
+    let output = kingpost(&args);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let note =
         format!("note: mesh `{mesh}`: lies in the plane y = 2, of which x and z are the coordinates\n");
@@ -1694,10 +1711,10 @@ fn flat_meshes_in_space_are_read_with_a_note() {
 /// A process that may have little memory ends with a result or an error, and never by a signal.
 #[test]
 fn a_lack_of_memory_is_an_error() {
-    let purlin = env!("CARGO_BIN_EXE_purlin");
+    let kingpost = env!("CARGO_BIN_EXE_kingpost");
     let run = |cells: u32| {
         let command = format!(
-            "ulimit -v 600000; exec {purlin} run mass --dim 2 --degree 1 --cells {cells} --device c --no-time"
+            "ulimit -v 600000; exec {kingpost} run mass --dim 2 --degree 1 --cells {cells} --device c --no-time"
         );
         Command::new("sh").args(["-c", &command]).env("OMP_NUM_THREADS", "1").output().unwrap()
     };
@@ -1706,7 +1723,7 @@ fn a_lack_of_memory_is_an_error() {
             let output = run(cells);
             let message = stderr(&output);
             assert!(
-                matches!(output.status.code(), Some(0..=3)) && !message.contains("bug of purlin"),
+                matches!(output.status.code(), Some(0..=3)) && !message.contains("bug of kingpost"),
                 "{cells}: {:?} {message}",
                 output.status
             );
@@ -1760,7 +1777,7 @@ fn exported_forms_run_on_the_bracket() {
 
 #[test]
 fn forms_by_name_run_on_other_cells() {
-    let lanes = HostVectors::of(purlin::runtime::open("c").unwrap().info()).lanes;
+    let lanes = HostVectors::of(kingpost::runtime::open("c").unwrap().info()).lanes;
     let run = |cell| {
         let what = ["run", "helmholtz", "--cell", cell, "--degree", "2", "--cells", "2"];
         good(&[&what[..], &["--device", "c", "--no-time", "--seed", "1"]].concat())
@@ -1787,7 +1804,7 @@ fn forms_by_name_run_on_other_cells() {
 #[test]
 fn what_cannot_be_meant_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let file = write(dir.path(), "axpy.purlin", AXPY);
+    let file = write(dir.path(), "axpy.kingpost", AXPY);
     let typo = r#"{"strategy":"straight_cells","cells":32,"whole_group":true}"#;
     let notes = write(dir.path(), "notes.txt", "first\n\nsecond\n");
     let cases: [(&[&str], &str); 15] = [
@@ -1814,7 +1831,7 @@ fn what_cannot_be_meant_is_refused() {
     let tune = ["tune", "mass", "--dim", "2", "--cells", "1", "--device", "c", "--again", "--db", &notes];
     for args in [&tune[..], &["results", "--db", &notes], &["run", "mass", "--device", "c", "--db", &notes]] {
         let error = bad(args, 2);
-        assert!(error.contains("notes.txt` is no database of `purlin tune`"), "{args:?}: {error}");
+        assert!(error.contains("notes.txt` is no database of `kingpost tune`"), "{args:?}: {error}");
     }
     assert_eq!(std::fs::read_to_string(&notes).unwrap(), "first\n\nsecond\n");
 }
@@ -1834,17 +1851,17 @@ fn options_that_say_nothing_of_a_source_are_refused() {
             )
         );
         assert_eq!(
-            refused(&[&["print", "examples/triad.purlin"], &given[..]].concat()),
+            refused(&[&["print", "examples/triad.kingpost"], &given[..]].concat()),
             format!(
-                "error: {option}: `examples/triad.purlin` is a kernel, which stays what it is; leave it out, or name \
+                "error: {option}: `examples/triad.kingpost` is a kernel, which stays what it is; leave it out, or name \
                  a form"
             )
         );
     }
     for given in [&["--matrix", "sparse"][..], &["--split-results"]] {
-        let kernel = refused(&[&["print", "examples/triad.purlin"], given].concat());
+        let kernel = refused(&[&["print", "examples/triad.kingpost"], given].concat());
         assert!(
-            kernel.starts_with(&format!("error: {}: `examples/triad.purlin` is a kernel", given[0])),
+            kernel.starts_with(&format!("error: {}: `examples/triad.kingpost` is a kernel", given[0])),
             "{kernel}"
         );
         assert_eq!(
@@ -1862,7 +1879,7 @@ fn options_that_say_nothing_of_a_source_are_refused() {
 #[test]
 fn what_is_too_large_to_interpret_is_compared_with_the_kernel_in_c() {
     // 2 * 300^3 operations
-    let matmul = ["run", "examples/matmul.purlin", "--recipe", "examples/matmul_recipe.json"];
+    let matmul = ["run", "examples/matmul.kingpost", "--recipe", "examples/matmul_recipe.json"];
     let text = good(&[&matmul[..], &["--param", "n=300", "--device", "c", "--no-time"]].concat());
     let text: String =
         text.split(['│', '\n']).map(str::trim).filter(|s| !s.is_empty()).collect::<Vec<_>>().join(" ");
@@ -1894,7 +1911,7 @@ fn exported_forms_run_on_the_mesh_of_a_file() {
     let mapping = r#"{"strategy":"single_cell","cells":32}"#;
     let tune = ["tune", form, "--mesh", mesh, "--device", "c", "--db", db.to_str().unwrap()];
     let text = good(&[&tune[..], &["--mapping", mapping]].concat());
-    assert!(text.contains(&format!("purlin run {form} --mesh {mesh}")), "{text}");
+    assert!(text.contains(&format!("kingpost run {form} --mesh {mesh}")), "{text}");
     assert!(std::fs::read_to_string(&db).unwrap().contains("\"mesh\":\"two.msh "));
 }
 
@@ -1906,7 +1923,7 @@ fn an_exported_form_is_tuned() {
     let args = ["tune", form, "--cells", "2", "--device", "c", "--db", db.to_str().unwrap()];
     let text = good(&args);
     assert!(text.contains("single cell, 32 a group"), "{text}");
-    assert!(text.contains(&format!("purlin run {form} --cells 2 --device c --mapping")), "{text}");
+    assert!(text.contains(&format!("kingpost run {form} --cells 2 --device c --mapping")), "{text}");
     let run = ["run", form, "--cells", "2", "--device", "c", "--no-time", "--seed", "1", "--db"];
     let known = good(&[&run[..], &[db.to_str().unwrap()]].concat());
     assert!(known.contains("(tuned on this"), "{known}");
@@ -1925,7 +1942,7 @@ fn tuning_an_exported_form_stops_without_complaint() {
     let form = "crates/forms/tests/tabulated/laplace_matrix.json";
     let args =
         ["tune", form, "--cells", "2", "--device", "c", "--db", db.to_str().unwrap(), "--time-limit", "0s"];
-    let output = purlin(&args);
+    let output = kingpost(&args);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.contains(" trials are left; the same command goes on with them\n"), "{said}");
@@ -2030,7 +2047,7 @@ fn a_problem_is_solved_with_its_history() {
     assert!(vtu.contains("Name=\"u\"") && vtu.contains("NumberOfComponents=\"3\""));
 
     let body = ["solve", "hyperelasticity", "--cells", "2", "--device", "c"];
-    let output = purlin(&[&body[..], &["--newton-iterations", "2", "--load-steps", "2"]].concat());
+    let output = kingpost(&[&body[..], &["--newton-iterations", "2", "--load-steps", "2"]].concat());
     assert_eq!(output.status.code(), Some(1));
     assert!(stdout(&output).contains("too many iterations"), "the history is printed");
     assert!(stdout(&output).contains("│ 2         ┆ 0.5000 ┆"), "with loads: {}", stdout(&output));
@@ -2125,12 +2142,12 @@ fn control_characters_of_files_are_escaped() {
     let db = db.to_string_lossy().into_owned();
     let is_plain = |text: &str| text.chars().all(|c| !c.is_control() || c == '\n' || c == '\t');
     for more in [&[][..], &["--all"], &["--refused"], &["--device", "absent"]] {
-        let output = purlin(&[&["results", "--db", &db][..], more].concat());
+        let output = kingpost(&[&["results", "--db", &db][..], more].concat());
         let (printed, said) = (stdout(&output), stderr(&output));
         assert!(is_plain(&printed) && is_plain(&said), "{printed:?} {said:?}");
         assert_eq!(printed.contains("title"), more.is_empty() || more == ["--all"], "{printed}");
     }
-    let file = dir.path().join("bad.purlin");
+    let file = dir.path().join("bad.kingpost");
     std::fs::write(&file, "kernel k\u{1b}[31m\n").unwrap();
     let said = bad(&["print", &file.to_string_lossy()], 2);
     assert!(is_plain(&said), "{said:?}");
@@ -2143,7 +2160,7 @@ fn without_room(args: &[&str]) -> Output {
     // the signal is ignored, so that a write fails
     let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"";
     Command::new("sh")
-        .args(["-c", script, env!("CARGO_BIN_EXE_purlin")])
+        .args(["-c", script, env!("CARGO_BIN_EXE_kingpost")])
         .args(args)
         .current_dir(crate::root())
         .output()
@@ -2160,7 +2177,7 @@ fn contents(dir: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
 #[test]
 fn a_write_that_fails_leaves_what_was_there() {
     let dir = tempfile::tempdir().unwrap();
-    let axpy = write(dir.path(), "axpy.purlin", AXPY);
+    let axpy = write(dir.path(), "axpy.kingpost", AXPY);
     let out = dir.path().join("out");
     std::fs::create_dir(&out).unwrap();
     let [folder, solution, database] =
@@ -2187,11 +2204,11 @@ fn a_write_that_fails_leaves_what_was_there() {
         // a kernel in C goes through a file of its own, for which there may be no room either
         let names_file = said.contains("error: cannot write `") && said.contains(&folder);
         assert!(names_file || said.contains("error: write the "), "{said}");
-        assert!(!said.contains(".purlin-"), "{said}");
+        assert!(!said.contains(".kingpost-"), "{said}");
         assert!(contents(&out) == before, "{command:?} has left {:?}", contents(&out).keys());
     }
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-    let mut print = Command::new(env!("CARGO_BIN_EXE_purlin"));
+    let mut print = Command::new(env!("CARGO_BIN_EXE_kingpost"));
     let output = print.args(["print", &axpy]).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(stderr(&output).starts_with("error: cannot write to standard output: "), "{}", stderr(&output));
@@ -2201,7 +2218,7 @@ fn a_write_that_fails_leaves_what_was_there() {
 #[test]
 fn what_has_no_end_is_not_read_for_ever() {
     let dir = tempfile::tempdir().unwrap();
-    let axpy = write(dir.path(), "axpy.purlin", AXPY);
+    let axpy = write(dir.path(), "axpy.kingpost", AXPY);
     for args in [
         &["print", "/dev/zero"][..],
         &["print", "mass", "--recipe", "/dev/zero"],
@@ -2220,12 +2237,12 @@ fn errors_quote_little_of_a_long_line() {
     let dir = tempfile::tempdir().unwrap();
     let long = "x".repeat(300_000);
     let program = AXPY.replace("a*x[i]", &format!("a*{long}[i]{}", " + 1.0".repeat(20_000)));
-    let program = write(dir.path(), "long.purlin", &program);
-    let name = write(dir.path(), "name.purlin", &AXPY.replace("arg a: f64 in", &format!("arg {long}")));
+    let program = write(dir.path(), "long.kingpost", &program);
+    let name = write(dir.path(), "name.kingpost", &AXPY.replace("arg a: f64 in", &format!("arg {long}")));
     let recipe = write(dir.path(), "recipe.json", &format!(r#"{{"version":1,"steps":[{{"{long}":1}}]}}"#));
     let step = write(dir.path(), "steps.txt", &format!("split_iname({long}, 4)\n{long}\n"));
     let mesh = write(dir.path(), "long.msh", &format!("$MeshFormat\n4.1 0 8\n$EndMeshFormat\n{long}\n"));
-    let axpy = write(dir.path(), "axpy.purlin", AXPY);
+    let axpy = write(dir.path(), "axpy.kingpost", AXPY);
     let values = write(dir.path(), "values.json", &format!(r#"{{"x":["{long}"],"{long}":1}}"#));
     let lines = write(dir.path(), "trials.jsonl", &format!("{{\"version\":2,\"{long}\":1}}\n"));
     for args in [
@@ -2237,7 +2254,7 @@ fn errors_quote_little_of_a_long_line() {
         &["run", &axpy, "--param", "n=1", "--values", &values],
         &["results", "--db", &lines],
     ] {
-        let output = purlin(args);
+        let output = kingpost(args);
         let said = stderr(&output);
         assert!(!said.is_empty(), "{args:?}");
         for line in said.lines() {
@@ -2252,7 +2269,7 @@ fn errors_quote_little_of_a_long_line() {
 fn results_that_are_no_numbers_prove_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let text = "kernel ends\nparam n: i32\narg x: f64[n] in\narg y: f64[n] out\nfor i in 0..n\n  s: y[i] = 2.0*x[i]\n";
-    let file = write(dir.path(), "ends.purlin", text);
+    let file = write(dir.path(), "ends.kingpost", text);
     let run = |values: &str| {
         let values = write(dir.path(), "values.json", &format!(r#"{{"x": [{values}]}}"#));
         good(&["run", &file, "--param", "n=4", "--values", &values, "--device", "c", "--no-time"])
@@ -2307,7 +2324,7 @@ fn rooflines_are_of_what_is_executed() {
 fn begun(db: &str, form: &str) -> (std::process::Child, impl std::io::BufRead) {
     let single = ["--dim", "2", "--degree", "1", "--device", "c", "--cells", "4", "--db", db, "--mapping"];
     good(&[&["tune", form], &single[..], &[r#"{"strategy":"single_cell","cells":32}"#]].concat());
-    let mut child = Command::new(env!("CARGO_BIN_EXE_purlin"))
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kingpost"))
         .args(tune(db, form, "1", &[]))
         .current_dir(crate::root())
         .stdout(std::process::Stdio::null())
@@ -2349,7 +2366,7 @@ fn several_tuners_share_the_trials_of_a_database() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     let start = || {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kingpost"));
         command.args(tune(&db, "mass", "1", &[])).current_dir(crate::root());
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
     };
@@ -2357,7 +2374,7 @@ fn several_tuners_share_the_trials_of_a_database() {
     for tuner in tuners {
         let output = tuner.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        assert!(stdout(&output).contains("its source: purlin print"), "{}", stdout(&output));
+        assert!(stdout(&output).contains("its source: kingpost print"), "{}", stdout(&output));
     }
     let text = std::fs::read_to_string(&db).unwrap();
     let mapping = |line: &str| {
@@ -2374,7 +2391,7 @@ fn what_only_roundings_are_left_of_is_not_called_indefinite() {
     for preconditioner in ["jacobi", "none", "amg"] {
         let problem = ["solve", "poisson", "--cells", "8", "--dim", "2", "--device", "c"];
         let options = ["--residual", "0", "--preconditioner", preconditioner];
-        let output = purlin(&[&problem[..], &options].concat());
+        let output = kingpost(&[&problem[..], &options].concat());
         let said = stderr(&output);
         assert!(!said.contains("positive definite"), "{said}");
         let stagnated = said.contains("it is as small as roundings allow; ask for a larger --residual");

@@ -28,9 +28,9 @@ tag(r, g.0)
 #[test]
 fn an_elimination_runs_in_launches() {
     let dir = tempfile::tempdir().unwrap();
-    let plain = write(dir.path(), "lu.purlin", LU);
-    let one = write(dir.path(), "one.purlin", &format!("{LU}\nschedule\ntag([i, r], g.0)\n"));
-    let launches = write(dir.path(), "launches.purlin", &format!("{LU}\nschedule\n{LAUNCHES}"));
+    let plain = write(dir.path(), "lu.kingpost", LU);
+    let one = write(dir.path(), "one.kingpost", &format!("{LU}\nschedule\ntag([i, r], g.0)\n"));
+    let launches = write(dir.path(), "launches.kingpost", &format!("{LU}\nschedule\n{LAUNCHES}"));
     let (_, refused) = run(&["print", &one], 1);
     assert!(refused.contains("split the launch there (`split_launch`)"), "{refused}");
     let (printed, _) = run(&["print", &launches], 0);
@@ -50,7 +50,7 @@ fn an_elimination_runs_in_launches() {
 #[test]
 fn one_team_of_threads_runs_all_launches() {
     let dir = tempfile::tempdir().unwrap();
-    let launches = write(dir.path(), "launches.purlin", &format!("{LU}\nschedule\n{LAUNCHES}"));
+    let launches = write(dir.path(), "launches.kingpost", &format!("{LU}\nschedule\n{LAUNCHES}"));
     let (source, _) = run(&["print", &launches, "--target", "c"], 0);
     assert_eq!(source.matches("#pragma omp parallel\n").count(), 1, "{source}");
     assert_eq!(source.matches("#pragma omp for schedule(static)\n").count(), 2, "{source}");
@@ -60,7 +60,7 @@ fn one_team_of_threads_runs_all_launches() {
 #[test]
 fn launches_are_timed_and_tuned() {
     let dir = tempfile::tempdir().unwrap();
-    let launches = write(dir.path(), "launches.purlin", &format!("{LU}\nschedule\n{LAUNCHES}"));
+    let launches = write(dir.path(), "launches.kingpost", &format!("{LU}\nschedule\n{LAUNCHES}"));
     for device in ["c", "opencl"] {
         let (timed, _) = run(&["run", &launches, "--param", "n=30", "--device", device], 0);
         assert!(timed.contains("time (median)") && timed.contains("roofline"), "{timed}");
@@ -69,7 +69,7 @@ fn launches_are_timed_and_tuned() {
         "{LU}\nschedule\nsize in [4, 8]\nsplit_launch(before: [r], names: [column, block])\ntag(i, g.0)\n\
          let o, w = split_iname(r, size)\ntag(o, g.0)\ntag(w, l.0)\n"
     );
-    let file = write(dir.path(), "holes.purlin", &holes);
+    let file = write(dir.path(), "holes.kingpost", &holes);
     let db = dir.path().join("trials.jsonl").to_string_lossy().into_owned();
     let (table, _) = run(&["tune", &file, "--param", "n=30", "--device", "c", "--db", &db], 0);
     assert!(table.contains("size = 4") && table.contains("size = 8"), "{table}");

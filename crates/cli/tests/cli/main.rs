@@ -22,8 +22,8 @@ pub fn root() -> PathBuf {
 }
 
 /// The binary with these arguments.
-fn purlin(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_purlin")).args(args).current_dir(root()).output().unwrap()
+fn kingpost(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kingpost")).args(args).current_dir(root()).output().unwrap()
 }
 
 fn write(dir: &Path, name: &str, text: &str) -> String {

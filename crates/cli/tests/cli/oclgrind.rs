@@ -4,16 +4,16 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use crate::support::bent_mesh;
-use purlin::codegen::{Options, Target, generate};
-use purlin::interp::Value;
-use purlin::kernels::Operator;
-use purlin::runtime::oclgrind::{self, Finding, FindingKind};
-use purlin::runtime::open;
-use purlin::{Loaded, Mapping, Problem, Random, transform};
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::interp::Value;
+use kingpost::kernels::Operator;
+use kingpost::runtime::oclgrind::{self, Finding, FindingKind};
+use kingpost::runtime::open;
+use kingpost::{Loaded, Mapping, Problem, Random, transform};
 use std::process::Command;
 
 /// What the child process plants.
-const PLANTED: &str = "PURLIN_TEST_PLANTED";
+const PLANTED: &str = "KINGPOST_TEST_PLANTED";
 
 /// Runs `command` with oclgrind as its only OpenCL device; what it found.
 fn findings(command: &mut Command) -> Vec<Finding> {
@@ -35,7 +35,7 @@ fn actions_are_clean() {
         (Operator::Hyperelasticity, "2", "5"),
     ] {
         // More than one work-group of 32 cells, the last one in part empty.
-        let found = findings(Command::new(env!("CARGO_BIN_EXE_purlin")).args([
+        let found = findings(Command::new(env!("CARGO_BIN_EXE_kingpost")).args([
             "run",
             operator.name(),
             "--dim",
@@ -58,7 +58,7 @@ fn actions_are_clean() {
 #[test]
 fn solvers_are_clean() {
     for assembly in ["lookup-table", "partial", "full", "rowwise"] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kingpost"));
         command.args(["solve", "poisson", "--dim", "2", "--cells", "3", "--device", "opencl"]);
         assert_eq!(findings(command.args(["--assembly", assembly])), [], "{assembly}");
     }

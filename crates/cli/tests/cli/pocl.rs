@@ -13,15 +13,15 @@ fn is_right(name: &str, program: &str, recipe: &str, more: &[&str]) -> bool {
         std::fs::write(&path, text).unwrap();
         path
     };
-    let (program, recipe) = (write("program.purlin", program), write("recipe.json", recipe));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
+    let (program, recipe) = (write("program.kingpost", program), write("recipe.json", recipe));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kingpost"));
     command.arg("run").arg(&program).arg("--recipe").arg(&recipe);
     command.args(["--device", "opencl", "--no-time", "--seed", "7"]).args(more);
     // pocl may leave files where it dies
     command
         .current_dir(dir.path())
         .env("POCL_CACHE_DIR", dir.path())
-        .env("PURLIN_CACHE_DIR", dir.path().join("objects"));
+        .env("KINGPOST_CACHE_DIR", dir.path().join("objects"));
     let output = command.env_remove("POCL_EXTRA_BUILD_FLAGS").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.code() == Some(3) {

@@ -18,14 +18,14 @@ const ADD: &str =
 fn kernels_are_fused() {
     let dir = tempfile::tempdir().unwrap();
     let [first, second] =
-        [("twice.purlin", TWICE), ("add.purlin", ADD)].map(|(n, t)| write(dir.path(), n, t));
+        [("twice.kingpost", TWICE), ("add.kingpost", ADD)].map(|(n, t)| write(dir.path(), n, t));
     let text = good(&["fuse", &first, &second, "--name", "both"]);
     assert!(text.starts_with("kernel both\n") && text.contains("launch add\n  for i_1 in 0..n\n"), "{text}");
-    let fused = write(dir.path(), "both.purlin", &text);
+    let fused = write(dir.path(), "both.kingpost", &text);
     assert!(good(&["run", &fused, "--param", "n=5", "--device", "c"]).contains("b"));
     let other = write(
         dir.path(),
-        "other.purlin",
+        "other.kingpost",
         &ADD.replace("b: f64[n] in", "b: f64[n, n] in").replace("b[i]", "b[i, i]"),
     );
     assert!(run(&["fuse", &first, &other], 1).1.contains("`b` is declared in two ways"));
@@ -34,7 +34,7 @@ fn kernels_are_fused() {
 #[test]
 fn kernels_are_batched() {
     let dir = tempfile::tempdir().unwrap();
-    let file = write(dir.path(), "twice.purlin", TWICE);
+    let file = write(dir.path(), "twice.kingpost", TWICE);
     let text = good(&["batch", &file, "--by", "m", "--over", "a,b"]);
     assert!(text.contains("arg a: f64[m, n] in") && text.contains("for batch in 0..m\n"), "{text}");
     assert!(good(&["batch", &file, "--by", "3", "--over", "b"]).contains("arg b: f64[3, n] out"));
@@ -44,7 +44,7 @@ fn kernels_are_batched() {
 #[test]
 fn counts_are_formulas() {
     let dir = tempfile::tempdir().unwrap();
-    let file = write(dir.path(), "twice.purlin", &TWICE.replace("for i in 0..n", "for i in 2..n"));
+    let file = write(dir.path(), "twice.kingpost", &TWICE.replace("for i in 0..n", "for i in 2..n"));
     let text = good(&["stats", &file, "--formula"]);
     assert!(
         text.contains("FLOP: [n >= 2]*(n - 2)\n") && text.contains("writes of b: [n >= 2]*(n - 2)\n"),
@@ -57,13 +57,13 @@ fn counts_are_formulas() {
 fn laws_of_operators_are_said() {
     let dir = tempfile::tempdir().unwrap();
     let argmin = "kernel rows\nrecord Best(value: f64, at: i64)\noperator argmin(a: Best, b: Best) := select(b.value < a.value or b.value == a.value and b.at < a.at, b, a) identity Best(inf, 9223372036854775807) {associative, commutative, no_nan}\narg x: f64[8] in\narg best: Best out\n\ns: best = argmin(j in 0..8: Best(x[j], j))\n";
-    let file = write(dir.path(), "rows.purlin", argmin);
+    let file = write(dir.path(), "rows.kingpost", argmin);
     let says =
         "operator argmin: associative, commutative, no_nan: proved, by all 729 orders of its operands\n";
     assert!(good(&["stats", &file]).contains(says));
     assert!(good(&["stats", &file, "--formula"]).contains(says));
     let sums = argmin.replace("select(b.value < a.value or b.value == a.value and b.at < a.at, b, a) identity Best(inf, 9223372036854775807)", "Best(a.value + b.value, a.at + b.at) identity Best(0.0, 0)");
-    let file = write(dir.path(), "sums.purlin", &sums);
+    let file = write(dir.path(), "sums.kingpost", &sums);
     assert!(good(&["stats", &file]).contains("no_nan: sampled, with 1000 values that were drawn\n"));
 
     // each step that regroups says it; one that keeps the order relies on nothing
@@ -73,7 +73,7 @@ fn laws_of_operators_are_said() {
         (&argmin.to_owned(), "proved, by all 729 orders of its operands"),
         (&sums, "sampled, with 1000 values that were drawn"),
     ] {
-        let file = write(dir.path(), "rows.purlin", text);
+        let file = write(dir.path(), "rows.kingpost", text);
         let steps = good(&["steps", &file, "--recipe", &recipe]);
         let says: Vec<&str> = steps.lines().filter(|line| line.starts_with("# relies")).collect();
         let line = format!("# relies on `argmin` being associative and commutative: {known}");
@@ -100,16 +100,16 @@ for k in 0..n
       for l in 0..128 {l.0}
         last: a[c, l] += 1.0
 ";
-    let file = write(dir.path(), "waves.purlin", stencil);
+    let file = write(dir.path(), "waves.kingpost", stencil);
     let text = good(&["stats", &file, "--formula"]);
     assert!(text.contains("launches: [n >= 0]*2*n\nbarriers: [n >= 0]*6*n*m\n"), "{text}");
     // in one sub-group, whose work-items wait for each other alone
     let narrow = stencil.replace("128", "32").replace("127", "31");
-    let file = write(dir.path(), "narrow.purlin", &narrow);
+    let file = write(dir.path(), "narrow.kingpost", &narrow);
     let text = good(&["stats", &file, "--formula"]);
     assert!(text.contains("barriers: 0\nbarriers of sub-groups: [n >= 0]*6*n*m\n"), "{text}");
     // what is refused has no barriers to count
-    let file = write(dir.path(), "race.purlin", &stencil.replace("t[127 - j]", "a[0, 127 - j]"));
+    let file = write(dir.path(), "race.kingpost", &stencil.replace("t[127 - j]", "a[0, 127 - j]"));
     let text = good(&["stats", &file, "--formula"]);
     assert!(
         text.contains("launches: [n >= 0]*2*n\nbarriers: no closed form: `") && text.contains("FLOP"),

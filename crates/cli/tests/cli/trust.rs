@@ -1,17 +1,17 @@
-//! Code of callees that Purlin does not ship is read, transformed, checked, and run only where it
+//! Code of callees that Kingpost does not ship is read, transformed, checked, and run only where it
 //! is allowed to.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
-use purlin::codegen::{Options, Target, generate};
-use purlin::interp::Memory;
-use purlin::ir::Kernel;
-use purlin::ir::text::{parse, print};
-use purlin::runtime::{RuntimeError, open};
-use purlin::transforms::Recipe;
-use purlin::transforms::intrinsics::FMA_F64;
-use purlin::transforms::primitives::{DeclareCallee, ReplaceWithIntrinsic};
-use purlin::{LoadError, Loaded};
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::interp::Memory;
+use kingpost::ir::Kernel;
+use kingpost::ir::text::{parse, print};
+use kingpost::runtime::{RuntimeError, open};
+use kingpost::transforms::Recipe;
+use kingpost::transforms::intrinsics::FMA_F64;
+use kingpost::transforms::primitives::{DeclareCallee, ReplaceWithIntrinsic};
+use kingpost::{LoadError, Loaded};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -66,7 +66,7 @@ fn foreign_code_runs_where_it_is_trusted() {
             panic!("{refused}")
         };
         assert_eq!((&**entry, &**callee), ("sums", "own"));
-        for way in ["`purlin print`", "`--trust`", "`trust=True`", "`Options::with_trust`"] {
+        for way in ["`kingpost print`", "`--trust`", "`trust=True`", "`Options::with_trust`"] {
             assert!(refused.to_string().contains(way), "{refused}");
         }
         // the meaning is no one's code
@@ -80,7 +80,7 @@ fn foreign_code_runs_where_it_is_trusted() {
 }
 
 #[test]
-fn callees_that_purlin_ships_need_no_trust() {
+fn callees_that_kingpost_ships_need_no_trust() {
     let kernel = with(FMA_F64, "fma_f64").apply(&parse(PLAIN).unwrap()).unwrap();
     assert_eq!(run(&kernel, "c", false).unwrap(), RESULT);
     let changed = FMA_F64.replace("fma({a}, {b}, {c})", "fma({b}, {a}, {c})");
@@ -93,18 +93,18 @@ fn callees_that_purlin_ships_need_no_trust() {
 fn commands_ask_for_trust_before_they_run() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("made");
-    let (program, recipe) = (dir.path().join("sums.purlin"), dir.path().join("recipe.json"));
+    let (program, recipe) = (dir.path().join("sums.kingpost"), dir.path().join("recipe.json"));
     std::fs::write(&program, PLAIN).unwrap();
     std::fs::write(&recipe, with(&own(&file), "own").to_json().unwrap()).unwrap();
-    let holes = dir.path().join("holes.purlin");
+    let holes = dir.path().join("holes.kingpost");
     let steps = format!("{:?}", own(&file));
     let schedule = format!(
         "{PLAIN}\nschedule\ntile in [2, 4]\ndeclare_callee({steps})\nlet o, i_i = split_iname(i, tile)\n\
          replace_with_intrinsic([s], callee: own)\n"
     );
     std::fs::write(&holes, schedule).unwrap();
-    let purlin = |args: &[&str], more: &[&str]| -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
+    let kingpost = |args: &[&str], more: &[&str]| -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kingpost"));
         command.args(args).args(more).current_dir(dir.path());
         command.output().unwrap()
     };
@@ -121,7 +121,7 @@ fn commands_ask_for_trust_before_they_run() {
         ("run", [&device[..], &["--check"]].concat()),
     ];
     for (command, more) in free {
-        let output = purlin(&with_recipe(command), &more);
+        let output = kingpost(&with_recipe(command), &more);
         assert!(output.status.success() && !file.exists(), "{command}: {}", text(&output));
         let says = "not run: code of the callee `own` is run with --trust";
         assert_eq!(text(&output).contains(says), command == "run", "{}", text(&output));
@@ -133,11 +133,11 @@ fn commands_ask_for_trust_before_they_run() {
         (holes.to_vec(), device.to_vec()),
     ];
     for (command, more) in asks {
-        let output = purlin(&command, &more);
+        let output = kingpost(&command, &more);
         assert_eq!(output.status.code(), Some(1), "{command:?}: {}", text(&output));
         assert!(text(&output).contains("holds code of the callee `own`"), "{}", text(&output));
         assert!(!file.exists());
-        let output = purlin(&command, &[&more[..], &["--trust"]].concat());
+        let output = kingpost(&command, &[&more[..], &["--trust"]].concat());
         assert!(output.status.success() && file.exists(), "{command:?}: {}", text(&output));
         std::fs::remove_file(&file).unwrap();
     }

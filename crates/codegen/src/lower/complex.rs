@@ -5,7 +5,7 @@ use crate::ast::Expr;
 use crate::complex::ComplexOp;
 use crate::error::CodegenError;
 use crate::value::Value;
-use purlin_ir::{BinaryOp, ExprType, MathFn, ScalarType, TypedExpr};
+use kingpost_ir::{BinaryOp, ExprType, MathFn, ScalarType, TypedExpr};
 
 /// The type in which a complex number is computed, in a context of a real type.
 pub(super) fn complex_type(ty: ExprType, weak: ScalarType) -> ScalarType {

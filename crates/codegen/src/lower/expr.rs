@@ -1,6 +1,6 @@
 //! Expressions: types settled, integers kept affine, reductions moved before the statement.
 //!
-//! The types are those of [`purlin_ir::typing`], found before any code is: what a literal is
+//! The types are those of [`kingpost_ir::typing`], found before any code is: what a literal is
 //! depends on what stands around it. An integer that is joined with reals is computed as an integer
 //! and then converted; a real made of literals has the type of its context, down to the
 //! accumulators of its reductions.
@@ -13,8 +13,8 @@ use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::target::Posix;
 use crate::value::{Value, arithmetic, divide, held_arithmetic, widened};
-use purlin_ir::affine::MAX_TERMS;
-use purlin_ir::{
+use kingpost_ir::affine::MAX_TERMS;
+use kingpost_ir::{
     Affine, BinaryOp, Class, Expr as Ir, ExprType, MathFn, ScalarType, TypedExpr, UnaryOp, UpdateOp,
 };
 

@@ -5,7 +5,7 @@ use crate::ast::Expr;
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::value::Value;
-use purlin_ir::{ExternalFn, MathFn, TypedExpr};
+use kingpost_ir::{ExternalFn, MathFn, TypedExpr};
 
 impl Lower<'_> {
     /// A call of a function with code for the target; arguments are converted to the types of parameters.

@@ -5,7 +5,7 @@ use super::{Lower, guarded};
 use crate::ast::{Block, Expr, Op, Stmt};
 use crate::error::CodegenError;
 use crate::value::condition;
-use purlin_ir::{Affine, Atom, AxisTag, Constraint, InameId, Node};
+use kingpost_ir::{Affine, Atom, AxisTag, Constraint, InameId, Node};
 
 /// Maximum number of statements that are written a second time.
 const MAX_STATEMENTS: usize = 128;

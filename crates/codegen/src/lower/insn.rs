@@ -7,7 +7,7 @@ use crate::axes::is_replicated;
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::value::Value;
-use purlin_ir::{Class, Insn, InsnId, ScalarType, UpdateOp, WriteOp};
+use kingpost_ir::{Class, Insn, InsnId, ScalarType, UpdateOp, WriteOp};
 
 /// `place op= value`; `min` and `max`, which C has no operator for, as an assignment.
 pub(super) fn update(
@@ -138,14 +138,14 @@ impl<'k> Lower<'k> {
             WriteOp::Update { op, atomic: true } => {
                 match self.kernel.vars[insn.lhs.var].space {
                     // Nobody else writes it.
-                    purlin_ir::AddressSpace::Private | purlin_ir::AddressSpace::SubGroup => {
+                    kingpost_ir::AddressSpace::Private | kingpost_ir::AddressSpace::SubGroup => {
                         update(place, op, ty, value, Some(id))
                     }
-                    space @ (purlin_ir::AddressSpace::Global
-                    | purlin_ir::AddressSpace::Constant
-                    | purlin_ir::AddressSpace::Literal
-                    | purlin_ir::AddressSpace::Local) => {
-                        let local = space == purlin_ir::AddressSpace::Local;
+                    space @ (kingpost_ir::AddressSpace::Global
+                    | kingpost_ir::AddressSpace::Constant
+                    | kingpost_ir::AddressSpace::Literal
+                    | kingpost_ir::AddressSpace::Local) => {
+                        let local = space == kingpost_ir::AddressSpace::Local;
                         let (insn, var) = (&insn.name, &self.kernel.vars[insn.lhs.var].name);
                         if ty.bytes() < 4 && !self.target.is_host() {
                             let target = self.target.target;

@@ -3,8 +3,10 @@
 use super::Lower;
 use crate::ast::{Block, CodePiece, Intrinsic, Stmt};
 use crate::error::CodegenError;
-use purlin_ir::calls::{Arg, Binding, Call, CallPlace, Callee, Piece, TargetCode};
-use purlin_ir::{Access, AddressSpace, AxisTag, Direction, Expr as Ir, Id, InameId, Kernel, VarId, VarKind};
+use kingpost_ir::calls::{Arg, Binding, Call, CallPlace, Callee, Piece, TargetCode};
+use kingpost_ir::{
+    Access, AddressSpace, AxisTag, Direction, Expr as Ir, Id, InameId, Kernel, VarId, VarKind,
+};
 
 impl<'k> Lower<'k> {
     /// The call that stands at a place of a body.

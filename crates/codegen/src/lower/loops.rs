@@ -8,8 +8,8 @@ use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::launch_bounds::LoopBounds;
 use crate::value::{Value, condition, divide};
-use purlin_analysis::placement::first_bounded_by;
-use purlin_ir::{AddressSpace, Affine, Atom, AxisTag, Constraint, Id, InameId, Node, ScalarType, VarId};
+use kingpost_analysis::placement::first_bounded_by;
+use kingpost_ir::{AddressSpace, Affine, Atom, AxisTag, Constraint, Id, InameId, Node, ScalarType, VarId};
 
 /// Iterations of a loop of varying length that count as few. NVVM unrolls by up to four; twice that
 /// is a margin.
@@ -581,7 +581,7 @@ impl crate::env::Env<'_> {
 }
 
 /// Scalars that instructions in these nodes write.
-fn written_vars(kernel: &purlin_ir::Kernel, nodes: &[Node]) -> Vec<VarId> {
+fn written_vars(kernel: &kingpost_ir::Kernel, nodes: &[Node]) -> Vec<VarId> {
     let mut vars = Vec::new();
     for node in nodes {
         match node {

@@ -19,8 +19,8 @@ use crate::env::Env;
 use crate::error::CodegenError;
 use crate::placed::PlacedKernel;
 use crate::target::TargetDescription;
-use purlin_ir::calls::{Call, CallPlace};
-use purlin_ir::{Affine, InameId, Kernel, Node};
+use kingpost_ir::calls::{Call, CallPlace};
+use kingpost_ir::{Affine, InameId, Kernel, Node};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +43,7 @@ pub(crate) struct Lower<'k> {
     /// The strides of each variable, if they are constant; found when they are first needed.
     strides: Vec<OnceCell<Option<Vec<Affine>>>>,
     /// The guards of the loop that is being lowered, where a version without them may be written.
-    open_guards: Option<Vec<purlin_ir::Constraint>>,
+    open_guards: Option<Vec<kingpost_ir::Constraint>>,
     /// Whether the instruction being lowered runs at index 0 of l.0 only.
     at_lane_zero: bool,
     /// Whether an index is being lowered.
@@ -165,7 +165,7 @@ impl<'k> Lower<'k> {
         match node {
             Node::Insn(insn) => {
                 let tags: Vec<_> =
-                    self.kernel.insns[*insn].tags.iter().map(|t| purlin_ir::text::show_label(t)).collect();
+                    self.kernel.insns[*insn].tags.iter().map(|t| kingpost_ir::text::show_label(t)).collect();
                 Some(tags.join(", "))
             }
             Node::Loop(_, body) => {
@@ -182,14 +182,14 @@ impl<'k> Lower<'k> {
     }
 
     pub(crate) fn internal(&self, what: impl Into<String>) -> CodegenError {
-        CodegenError::Internal { what: what.into(), kernel: purlin_ir::text::print(self.kernel) }
+        CodegenError::Internal { what: what.into(), kernel: kingpost_ir::text::print(self.kernel) }
     }
 }
 
 /// Names of what statements may change: temporaries, accumulators and copies of bounds.
 pub(crate) fn mutable_names(kernel: &Kernel, buffers: &[Name], code: &Block) -> BTreeSet<Name> {
-    let temporaries = kernel.vars.iter().filter(|(_, v)| v.kind == purlin_ir::VarKind::Temporary);
-    let mut names = temporaries.map(|(id, _)| buffers[purlin_ir::Id::index(id)].clone()).collect();
+    let temporaries = kernel.vars.iter().filter(|(_, v)| v.kind == kingpost_ir::VarKind::Temporary);
+    let mut names = temporaries.map(|(id, _)| buffers[kingpost_ir::Id::index(id)].clone()).collect();
     declared(code, &mut names);
     names
 }

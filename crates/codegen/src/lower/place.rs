@@ -5,7 +5,7 @@ use crate::ast::{Expr, Name, Op, Place};
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::value::{Value, arithmetic};
-use purlin_ir::{
+use kingpost_ir::{
     Access, AddressSpace, Affine, AxisTag, Class, Expr as IrExpr, Id, InameId, Kernel, Layout, TableData,
     VarId, VarKind, Variable,
 };
@@ -105,7 +105,7 @@ impl<'k> Lower<'k> {
             }
         }
         let strides = &self.strides[access.var.index()];
-        let offset = match strides.get_or_init(|| purlin_ir::layout::strides(var, sliced)) {
+        let offset = match strides.get_or_init(|| kingpost_ir::layout::strides(var, sliced)) {
             Some(strides) => self.strided(strides, index),
             None => self.nested(var, index),
         };

@@ -13,8 +13,8 @@ use crate::error::CodegenError;
 use crate::placed::PlacedKernel;
 use crate::target::{ShuffleWord, SubGroups};
 use crate::value::{Value, arithmetic};
-use purlin_analysis::placement::index_origin;
-use purlin_ir::{Access, Affine, AxisTag, Id, InameId, InsnId, Variable};
+use kingpost_analysis::placement::index_origin;
+use kingpost_ir::{Access, Affine, AxisTag, Id, InameId, InsnId, Variable};
 
 /// Checks that rows of work-items along l.0 are made of whole sub-groups, or sub-groups of whole
 /// rows.
@@ -28,7 +28,7 @@ pub(crate) fn check_size(placed: &PlacedKernel<'_>, axes: &Axes) -> Result<(), C
         Some(k) if u64::try_from(found).is_ok_and(|n| !n.is_power_of_two()) => {
             let var = placed.kernel.vars.values().nth(k).ok_or_else(|| CodegenError::Internal {
                 what: format!("variable {k} is held by lanes and is not there"),
-                kernel: purlin_ir::text::print(placed.kernel),
+                kernel: kingpost_ir::text::print(placed.kernel),
             })?;
             Err(CodegenError::SubGroupSize { var: var.name.clone(), found })
         }

@@ -4,7 +4,7 @@ use super::loops::{Form, Shape};
 use super::{Lower, UNROLL_LIMIT};
 use crate::bounds::constants;
 use crate::error::CodegenError;
-use purlin_ir::{Affine, InameId};
+use kingpost_ir::{Affine, InameId};
 
 impl Lower<'_> {
     /// The loop written out: its values if its length is a constant, else all values between the

@@ -4,7 +4,7 @@
 
 use crate::complex::ComplexOp;
 use crate::target::TargetDescription;
-use purlin_ir::{MathFn, ScalarType};
+use kingpost_ir::{MathFn, ScalarType};
 
 impl ComplexOp {
     /// The function, as the interpreter computes.

@@ -9,7 +9,7 @@
 use super::printer::{Printer, Summed};
 use crate::ast::{Atomic, Block, Expr, For, LoopKind, Name, Place, Stmt};
 use crate::function::Function;
-use purlin_ir::UpdateOp;
+use kingpost_ir::UpdateOp;
 use std::collections::BTreeSet;
 
 /// The arrays of a function whose work-groups one loop runs over.
@@ -108,7 +108,7 @@ impl Printer {
             let (ty, copies, elements) = (self.dialect.ty(s.ty), s.copies(), &s.elements);
             let groups: Vec<String> = self.grid.iter().map(|name| format!("{name}*")).collect();
             let updates = format!("{}{}", groups.concat(), s.updates);
-            let make = format!("purlin_new_copies_{}({elements}, {updates})", s.ty.name());
+            let make = format!("kingpost_new_copies_{}({elements}, {updates})", s.ty.name());
             self.line(&format!("{ty} *const {copies} = {make};"));
             self.helpers.insert(super::Helper::Copies(s.ty));
         }
@@ -118,9 +118,9 @@ impl Printer {
         for s in &summed {
             let (ty, own, name, elements) = (self.dialect.ty(s.ty), s.own(), &s.name, &s.elements);
             let (copies, shared) = (s.copies(), s.is_shared());
-            let zeroed = format!("purlin_zeroed_{}({name}, {copies}, {elements})", s.ty.name());
+            let zeroed = format!("kingpost_zeroed_{}({name}, {copies}, {elements})", s.ty.name());
             self.line(&format!("{ty} *const {own} = {zeroed};"));
-            self.line(&format!("const int {shared} = purlin_is_shared_{}({copies});", s.ty.name()));
+            self.line(&format!("const int {shared} = kingpost_is_shared_{}({copies});", s.ty.name()));
         }
         let pragma = super::dialect::groups_pragma(f, true);
         self.line(&pragma);
@@ -129,7 +129,7 @@ impl Printer {
         self.braced(&f.body);
         for s in &summed {
             let (copies, name, elements) = (s.copies(), &s.name, &s.elements);
-            self.line(&format!("purlin_add_up_{}({name}, {copies}, {elements});", s.ty.name()));
+            self.line(&format!("kingpost_add_up_{}({name}, {copies}, {elements});", s.ty.name()));
         }
         self.indent -= 1;
         self.line("}");

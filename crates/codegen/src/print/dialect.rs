@@ -3,8 +3,8 @@
 use crate::ast::{Fence, For, LoopKind, Stmt};
 use crate::function::Param;
 use crate::target::TargetDescription;
-use purlin_analysis::placement::Scope;
-use purlin_ir::{MathFn, ScalarType};
+use kingpost_analysis::placement::Scope;
+use kingpost_ir::{MathFn, ScalarType};
 
 /// Infinity or not-a-number among the first values of a table. CUDA's functions and OpenCL's `NAN`
 /// are no constants there, a quotient is one everywhere.

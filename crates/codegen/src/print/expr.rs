@@ -6,7 +6,7 @@ use crate::ast::{Expr, Extent, Op, Place};
 use crate::complex::ComplexOp;
 use crate::print::Helper;
 use crate::target::Posix;
-use purlin_ir::{MathFn, ScalarType};
+use kingpost_ir::{MathFn, ScalarType};
 use std::fmt::Write;
 
 /// How tightly operators bind; a higher number binds more tightly.

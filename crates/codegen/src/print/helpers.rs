@@ -5,7 +5,7 @@ use crate::ast::update_value;
 use crate::ast::{Atomic, Coding, Expr, IntFn};
 use crate::complex::ComplexOp;
 use crate::target::TargetDescription;
-use purlin_ir::{ExternalFn, MathFn, ScalarType, UpdateOp};
+use kingpost_ir::{ExternalFn, MathFn, ScalarType, UpdateOp};
 
 /// A function of the source, or the native function that does the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,18 +69,18 @@ impl Helper {
             Self::Splat(ty, width) => format!("{}_of", dialect.vector(*ty, *width)),
             Self::Shuffle(ty, width) => format!("{}_shuffle", dialect.vector(*ty, *width)),
             Self::Lanes(f, ty, width, _) => format!("{}_{}", dialect.vector(*ty, *width), f.name()),
-            Self::Copies(ty) => format!("purlin_new_copies_{}", ty.name()),
-            Self::Half(Coding::Encode, ty) => format!("purlin_to_{}", ty.name()),
-            Self::Half(Coding::Decode, ty) => format!("purlin_of_{}", ty.name()),
-            Self::External(function) => format!("purlin_extern_{}", function.name()),
-            Self::Integer(f, ty) => format!("purlin_{}_{}", integer_name(*f), ty.name()),
+            Self::Copies(ty) => format!("kingpost_new_copies_{}", ty.name()),
+            Self::Half(Coding::Encode, ty) => format!("kingpost_to_{}", ty.name()),
+            Self::Half(Coding::Decode, ty) => format!("kingpost_of_{}", ty.name()),
+            Self::External(function) => format!("kingpost_extern_{}", function.name()),
+            Self::Integer(f, ty) => format!("kingpost_{}_{}", integer_name(*f), ty.name()),
             Self::Atomic { op, ty, local } => {
                 let space = match (dialect.atomics.spaces, local) {
                     (true, true) => "_local",
                     (true, false) => "_global",
                     (false, _) => "",
                 };
-                format!("purlin_atomic_{}_{}{space}", update_name(*op), ty.name())
+                format!("kingpost_atomic_{}_{}{space}", update_name(*op), ty.name())
             }
         }
     }
@@ -235,27 +235,27 @@ fn helper_source(ty: ScalarType, c: &str) -> String {
         "#ifdef _OPENMP\nextern int omp_get_max_threads(void);\nextern int omp_get_num_threads(void);\n\
          extern int omp_get_thread_num(void);\n#endif\n\n\
          // a copy begins on cache lines of its own\n\
-         static inline int64_t purlin_stride_{name}(const int64_t n)\n{{\n    return (n/16 + 2)*16;\n}}\n\n\
-         static inline {c} *purlin_new_copies_{name}(const int64_t n, const int64_t updates)\n{{\n\
+         static inline int64_t kingpost_stride_{name}(const int64_t n)\n{{\n    return (n/16 + 2)*16;\n}}\n\n\
+         static inline {c} *kingpost_new_copies_{name}(const int64_t n, const int64_t updates)\n{{\n\
          #ifdef _OPENMP\n    const int64_t threads = omp_get_max_threads();\n    \
          if (1 < threads && threads <= 16 && n <= updates) {{\n        \
-         return __builtin_malloc((threads - 1)*purlin_stride_{name}(n)*(int64_t)sizeof({c}));\n    }}\n\
+         return __builtin_malloc((threads - 1)*kingpost_stride_{name}(n)*(int64_t)sizeof({c}));\n    }}\n\
          #endif\n    (void)n;\n    (void)updates;\n    return 0;\n}}\n\n\
-         static inline {c} *purlin_zeroed_{name}({c} *y, {c} *copies, const int64_t n)\n{{\n\
+         static inline {c} *kingpost_zeroed_{name}({c} *y, {c} *copies, const int64_t n)\n{{\n\
          #ifdef _OPENMP\n    const int64_t thread = omp_get_thread_num();\n    \
          if (copies && thread > 0) {{\n        \
-         {c} *const own = copies + (thread - 1)*purlin_stride_{name}(n);\n        \
+         {c} *const own = copies + (thread - 1)*kingpost_stride_{name}(n);\n        \
          __builtin_memset(own, 0, n*(int64_t)sizeof({c}));\n        return own;\n    }}\n\
          #endif\n    (void)copies;\n    (void)n;\n    return y;\n}}\n\n\
-         static inline int purlin_is_shared_{name}(const {c} *copies)\n{{\n\
+         static inline int kingpost_is_shared_{name}(const {c} *copies)\n{{\n\
          #ifdef _OPENMP\n    return !copies && omp_get_num_threads() > 1;\n\
          #else\n    (void)copies;\n    return 0;\n#endif\n}}\n\n\
-         static inline void purlin_add_up_{name}({c} *y, const {c} *copies, const int64_t n)\n{{\n\
+         static inline void kingpost_add_up_{name}({c} *y, const {c} *copies, const int64_t n)\n{{\n\
          #ifdef _OPENMP\n    const int64_t threads = omp_get_num_threads();\n    \
          const int64_t thread = omp_get_thread_num();\n    \
          for (int64_t t = 1; copies && t < threads; ++t) {{\n        \
          for (int64_t i = n*thread/threads; i < n*(thread + 1)/threads; ++i) {{\n            \
-         y[i] += copies[(t - 1)*purlin_stride_{name}(n) + i];\n        }}\n    }}\n\
+         y[i] += copies[(t - 1)*kingpost_stride_{name}(n) + i];\n        }}\n    }}\n\
          #else\n    (void)y;\n    (void)copies;\n    (void)n;\n#endif\n}}\n"
     )
 }

@@ -21,8 +21,8 @@ use crate::target::TargetDescription;
 use crate::vectors::host::is_width;
 use comment::comment;
 pub(crate) use helpers::Helper;
+use kingpost_ir::{ScalarType, TableData, UpdateOp};
 use printer::Printer;
-use purlin_ir::{ScalarType, TableData, UpdateOp};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

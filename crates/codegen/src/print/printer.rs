@@ -3,7 +3,7 @@
 use super::helpers::Helper;
 use crate::ast::Name;
 use crate::target::TargetDescription;
-use purlin_ir::ScalarType;
+use kingpost_ir::ScalarType;
 use std::collections::BTreeSet;
 
 pub(crate) struct Printer {
@@ -71,15 +71,15 @@ pub(super) struct Summed {
 impl Summed {
     /// The pointer that a thread updates through.
     pub(super) fn own(&self) -> String {
-        format!("purlin_own_{}", self.name)
+        format!("kingpost_own_{}", self.name)
     }
 
     /// Whether threads share the array.
     pub(super) fn is_shared(&self) -> String {
-        format!("purlin_shared_{}", self.name)
+        format!("kingpost_shared_{}", self.name)
     }
 
     pub(super) fn copies(&self) -> String {
-        format!("purlin_copies_{}", self.name)
+        format!("kingpost_copies_{}", self.name)
     }
 }

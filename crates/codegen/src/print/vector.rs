@@ -4,7 +4,7 @@ use super::Printer;
 use crate::ast::{Expr, Extent, Name, Place};
 use crate::print::Helper;
 use crate::target::Vectors;
-use purlin_ir::{ScalarType, UpdateOp};
+use kingpost_ir::{ScalarType, UpdateOp};
 
 impl Printer {
     /// A place that is read: a vector is loaded.

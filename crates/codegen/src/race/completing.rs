@@ -2,7 +2,7 @@
 
 use super::event::Event;
 use crate::ast::{Fence, Name};
-use purlin_ir::InsnId;
+use kingpost_ir::InsnId;
 
 /// The events that concern calls of some instructions: those, barriers, and what holds either.
 pub(super) fn concerning(events: &[Event], wanted: &dyn Fn(InsnId) -> bool) -> Vec<Event> {

@@ -1,6 +1,6 @@
 //! What the walk meets.
 
-use purlin_ir::{InameId, InsnId};
+use kingpost_ir::{InameId, InsnId};
 
 /// What the walk meets.
 #[derive(Debug, PartialEq)]

@@ -13,7 +13,7 @@ const TILES: &str = "kernel tiles\n\nparam n: i32\narg x: f64[16*n] in\narg y: f
 
 /// The code of the kernel, and the first race without its k-th barrier.
 fn race_without(text: &str, k: usize) -> Option<Barrier> {
-    let kernel = purlin_ir::text::parse(text).unwrap();
+    let kernel = kingpost_ir::text::parse(text).unwrap();
     let placed = PlacedKernel::new(&kernel).unwrap();
     // OpenCL has more barriers than are needed
     let mut body = placed.code(Target::Cuda, &Options::default()).unwrap().function.body;
@@ -30,7 +30,7 @@ fn race_without(text: &str, k: usize) -> Option<Barrier> {
 
 #[test]
 fn a_barrier_of_sub_groups_does_not_serve_the_group() {
-    let kernel = purlin_ir::text::parse(
+    let kernel = kingpost_ir::text::parse(
         "kernel k\n\narg x: f64[4, 32] in\narg y: f64[4, 32] out\ntemp t: f64[4, 32] local\n\n\
          for r in 0..4 {l.1}\n  for i in 0..32 {l.0}\n    a: t[r, i] = x[r, i]\n\
          for s in 0..4 {l.1}\n  for j in 0..32 {l.0}\n    b: y[s, j] = t[3 - s, j]\n",
@@ -58,7 +58,7 @@ const COPIES: &str = "kernel k\n\narg u: f64[3, 64] in\narg y: f64[3, 64] out\n\
 /// One barrier of the copies at a time without its completion, and the first race then.
 #[test]
 fn every_completion_is_needed() {
-    let kernel = purlin_ir::text::parse(COPIES).unwrap();
+    let kernel = kingpost_ir::text::parse(COPIES).unwrap();
     let placed = PlacedKernel::new(&kernel).unwrap();
     let body = placed.code(Target::Cuda, &Options::default()).unwrap().function.body;
     let names: Vec<Name> = kernel.inames.values().map(|i| i.name.as_str().into()).collect();
@@ -79,7 +79,7 @@ fn every_completion_is_needed() {
 /// A completion after the barrier is not seen by the others.
 #[test]
 fn a_completion_comes_before_the_barrier() {
-    let kernel = purlin_ir::text::parse(COPIES).unwrap();
+    let kernel = kingpost_ir::text::parse(COPIES).unwrap();
     let placed = PlacedKernel::new(&kernel).unwrap();
     let mut body = placed.code(Target::Cuda, &Options::default()).unwrap().function.body;
     let names: Vec<Name> = kernel.inames.values().map(|i| i.name.as_str().into()).collect();
@@ -103,7 +103,7 @@ fn a_completion_comes_before_the_barrier() {
 /// What does not concern a sync is left out, also loops and conditions that hold nothing else.
 #[test]
 fn the_walk_meets_what_concerns_the_sync() {
-    let kernel = purlin_ir::text::parse(
+    let kernel = kingpost_ir::text::parse(
         "kernel k\n\narg x: f64[16] in\narg y: f64[16, 4] out\ntemp t: f64[16] local\n\n\
          for i in 0..16 {l.0}\n  a: t[i] = x[i]\nfor k in 0..4\n  for j in 0..16 {l.0}\n    \
          b: y[j, k] = t[15 - j]\n",

@@ -6,7 +6,7 @@ use super::{
     cuda,
 };
 use crate::ast::Coding;
-use purlin_ir::{ScalarType, UpdateOp};
+use kingpost_ir::{ScalarType, UpdateOp};
 
 pub(crate) const C: TargetDescription = TargetDescription {
     target: Target::C,
@@ -37,7 +37,7 @@ pub(crate) const C: TargetDescription = TargetDescription {
     cuts_at_barriers: false,
     words: Words {
         ty,
-        vector: |of, width| format!("purlin_{}x{width}", of.name()),
+        vector: |of, width| format!("kingpost_{}x{width}", of.name()),
         lane: |k| format!("[{k}]"),
         aligned: |bytes| format!("_Alignas({bytes}) "),
         long_suffix: ["LL", "ULL"],
@@ -73,13 +73,13 @@ fn ty(ty: ScalarType) -> &'static str {
         ScalarType::U16 | ScalarType::F16 | ScalarType::Bf16 => "uint16_t",
         ScalarType::U32 => "uint32_t",
         ScalarType::U64 => "uint64_t",
-        ScalarType::C64 => "purlin_c64",
-        ScalarType::C128 => "purlin_c128",
+        ScalarType::C64 => "kingpost_c64",
+        ScalarType::C128 => "kingpost_c128",
         ScalarType::Record(record) => record.name(),
     }
 }
 
-/// As `purlin_ir::half` has it: `_Float16` and `__bf16` are not in every compiler.
+/// As `kingpost_ir::half` has it: `_Float16` and `__bf16` are not in every compiler.
 fn half(coding: Coding, ty: ScalarType) -> &'static str {
     match (coding, ty == ScalarType::F16) {
         (Coding::Encode, true) => {
@@ -110,8 +110,8 @@ fn atomic(op: UpdateOp, of: ScalarType, _local: bool, name: &str) -> String {
     let (t, value) = (ty(of), ty(of.loaded()));
     let next = match of.is_half() {
         true => {
-            let now = format!("purlin_of_{}(old)", of.name());
-            format!("purlin_to_{}({})", of.name(), combine(op, of.loaded(), &C, &now, "v"))
+            let now = format!("kingpost_of_{}(old)", of.name());
+            format!("kingpost_to_{}({})", of.name(), combine(op, of.loaded(), &C, &now, "v"))
         }
         false => combine(op, of, &C, "old", "v"),
     };

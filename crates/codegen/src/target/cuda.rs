@@ -8,8 +8,8 @@ use super::{
 };
 use crate::ast::{Coding, Fence};
 use crate::function::Function;
-use purlin_analysis::placement::Scope;
-use purlin_ir::{ScalarType, UpdateOp};
+use kingpost_analysis::placement::Scope;
+use kingpost_ir::{ScalarType, UpdateOp};
 
 pub(crate) const CUDA: TargetDescription = TargetDescription {
     target: Target::Cuda,

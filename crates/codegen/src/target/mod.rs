@@ -9,7 +9,7 @@ mod opencl;
 
 use crate::ast::{Coding, Fence};
 use crate::function::Function;
-use purlin_ir::{MathFn, ScalarType, SubGroup, UpdateOp};
+use kingpost_ir::{MathFn, ScalarType, SubGroup, UpdateOp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

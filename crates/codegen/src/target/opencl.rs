@@ -8,7 +8,7 @@ use super::{
 };
 use crate::ast::{Coding, Fence};
 use crate::function::Function;
-use purlin_ir::{ScalarType, UpdateOp};
+use kingpost_ir::{ScalarType, UpdateOp};
 
 pub(crate) const OPENCL: TargetDescription = TargetDescription {
     target: Target::OpenCl,

@@ -36,7 +36,7 @@ fn reversed(attributes: &str, items: i64) -> String {
 }
 
 fn source(text: &str, target: &'static TargetDescription) -> Result<String, CodegenError> {
-    let kernel = purlin_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
+    let kernel = kingpost_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
     let placed = PlacedKernel::new(&kernel)?;
     Ok(program(&placed, target, &Options::default())?.1.source)
 }

@@ -21,7 +21,7 @@ impl Integers for Given {
 }
 
 fn walked(text: &str, n: i64, map: fn(i64) -> i64) -> Traffic {
-    let kernel = purlin_ir::text::parse(text).unwrap();
+    let kernel = kingpost_ir::text::parse(text).unwrap();
     let placed = PlacedKernel::new(&kernel).unwrap();
     let code = placed.code(Target::Cuda, &Options::default()).unwrap();
     traffic(&code, [0; 3], &Given { n, map })
@@ -65,7 +65,7 @@ fn sectors_are_those_of_the_map() {
 #[test]
 fn sub_groups_have_the_width_of_the_kernel() {
     let text = SCALE.replace("kernel scale", "kernel scale {sub_group(64)}");
-    let kernel = purlin_ir::text::parse(&text).unwrap();
+    let kernel = kingpost_ir::text::parse(&text).unwrap();
     let placed = PlacedKernel::new(&kernel).unwrap();
     let code = placed.code(Target::OpenCl, &Options::default()).unwrap();
     for (map, sectors) in [((|i| i) as fn(i64) -> i64, 16.0), (|_| 3, 1.0)] {

@@ -1,7 +1,7 @@
 //! Values of all work-items of a group.
 
 use crate::ast::{IntFn, Op};
-use purlin_ir::ScalarType;
+use kingpost_ir::ScalarType;
 
 /// Whether values of a type are in floating point: reals, and complex numbers.
 pub(super) fn is_real(ty: ScalarType) -> bool {

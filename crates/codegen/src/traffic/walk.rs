@@ -6,7 +6,7 @@ use super::memory::{Addresses, Service, Touched};
 use super::value::{Value, call, is_real, operate};
 use crate::ast::{Atomic, CodePiece, Declare, Expr, Extent, For, Intrinsic, Name, Op, Place, Stmt};
 use crate::program::Code;
-use purlin_ir::{MathFn, ScalarType, UpdateOp};
+use kingpost_ir::{MathFn, ScalarType, UpdateOp};
 use std::collections::HashMap;
 
 /// Iterations of a loop up to which all are walked.
@@ -140,7 +140,7 @@ impl<'w> Walker<'w> {
             }
             Stmt::For(repeated) => self.repeat(repeated),
             Stmt::Barrier(fence) => {
-                if fence.scope == purlin_analysis::placement::Scope::Group {
+                if fence.scope == kingpost_analysis::placement::Scope::Group {
                     self.traffic.barriers += self.weight;
                 }
             }

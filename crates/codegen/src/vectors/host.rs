@@ -11,7 +11,7 @@
 
 use super::offset::{mentions, reads};
 use crate::ast::{Block, Declare, Expr, Extent, For, LoopKind, Name, Op, Place, Stmt};
-use purlin_ir::{ScalarType, UpdateOp};
+use kingpost_ir::{ScalarType, UpdateOp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Largest vector, in bytes: AVX-512. Compilers split what the processor lacks.

@@ -6,8 +6,8 @@ use crate::ast::{Block, Declare, Expr, Extent, For, LoopKind, Name, Op, Place, S
 use crate::names::Names;
 use crate::notes::NoVectors;
 use crate::target::Vectors;
-use purlin_ir::multiples::{of_constant, of_sum};
-use purlin_ir::{InsnId, ScalarType, UpdateOp};
+use kingpost_ir::multiples::{of_constant, of_sum};
+use kingpost_ir::{InsnId, ScalarType, UpdateOp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A loop in vectors.

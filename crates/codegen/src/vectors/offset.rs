@@ -3,8 +3,8 @@
 
 use super::symbols::Symbols;
 use crate::ast::{Block, Coding, Declare, Expr, IntFn, Name, Op, Stmt};
-use purlin_ir::ScalarType;
-use purlin_ir::multiples::{of_constant, of_product, of_quotient, of_sum};
+use kingpost_ir::ScalarType;
+use kingpost_ir::multiples::{of_constant, of_product, of_quotient, of_sum};
 use std::collections::BTreeMap;
 
 /// Type of a number; none for what is not known.

@@ -1,7 +1,7 @@
 //! Types and places of variables.
 
 use crate::ast::Name;
-use purlin_ir::ScalarType;
+use kingpost_ir::ScalarType;
 use std::collections::BTreeMap;
 
 /// Where a variable is.

@@ -11,7 +11,7 @@ use super::offset::slope;
 use super::symbols::{Space, Symbols};
 use crate::ast::{Block, Declare, Expr, Extent, For, LoopKind, Name, Op, Place, Stmt};
 use crate::names::Names;
-use purlin_ir::{InsnId, ScalarType, UpdateOp};
+use kingpost_ir::{InsnId, ScalarType, UpdateOp};
 
 /// Writes the stores of a block that work-items make of their private arrays with transposed vectors.
 pub(super) fn transpose(block: &mut Block, symbols: &Symbols, names: &mut Names) {

@@ -1,7 +1,7 @@
 //! Where arrays of more local memory than a CUDA kernel may declare are; facts cannot say it,
 //! because they run on devices that have less.
-use purlin_codegen::{Options, Program, Target, generate};
-use purlin_ir::text;
+use kingpost_codegen::{Options, Program, Target, generate};
+use kingpost_ir::text;
 
 /// A kernel that exchanges what it stores in two arrays of `s` and `t` numbers and a short one.
 fn program(s: usize, t: usize) -> Program {

@@ -1,8 +1,8 @@
 //! Refusals that are more than a fact: of programs that are made here, or in several variants.
 
-use purlin_analysis::placement::RefusalReason;
-use purlin_codegen::{CodegenError, Options, Target, generate};
-use purlin_ir::text::parse;
+use kingpost_analysis::placement::RefusalReason;
+use kingpost_codegen::{CodegenError, Options, Target, generate};
+use kingpost_ir::text::parse;
 
 fn refusal(target: Target, text: &str) -> String {
     let kernel = parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));

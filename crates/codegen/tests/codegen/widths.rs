@@ -1,10 +1,10 @@
 //! Integers of generated code at the ends of `i32`: a machine with C's types runs single work-items
 //! and stops at the first 32-bit operation that leaves 32 bits.
 
-use purlin_codegen::ast::{Block, Expr, IntFn, Op, Stmt};
-use purlin_codegen::{Options, PlacedKernel, Target};
-use purlin_ir::ScalarType;
-use purlin_ir::text::parse;
+use kingpost_codegen::ast::{Block, Expr, IntFn, Op, Stmt};
+use kingpost_codegen::{Options, PlacedKernel, Target};
+use kingpost_ir::ScalarType;
+use kingpost_ir::text::parse;
 use std::collections::BTreeMap;
 
 const MAX: i64 = i32::MAX as i64;

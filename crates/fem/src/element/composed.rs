@@ -6,8 +6,8 @@ use super::{CellShape, ElementError, ElementTable, FiniteElement};
 /// An element that may be made of others.
 ///
 /// ```
-/// use purlin_fem::element::{CellShape, ComposedElement, FiniteElement};
-/// use purlin_fem::element::{ElementFamily, LagrangeVariant};
+/// use kingpost_fem::element::{CellShape, ComposedElement, FiniteElement};
+/// use kingpost_fem::element::{ElementFamily, LagrangeVariant};
 ///
 /// // Taylor–Hood: quadratic velocities, linear pressure
 /// let p = |degree| {
@@ -19,7 +19,7 @@ use super::{CellShape, ElementError, ElementTable, FiniteElement};
 /// assert_eq!((element.n_dofs(), element.value_size()), (15, 3));
 /// let pressure = &element.parts()[2];
 /// assert_eq!((pressure.offset, pressure.stride, pressure.component), (12, 1, 2));
-/// # Ok::<(), purlin_fem::element::ElementError>(())
+/// # Ok::<(), kingpost_fem::element::ElementError>(())
 /// ```
 ///
 /// # Source

@@ -67,7 +67,7 @@ pub enum ElementError {
         dim: usize,
     },
     /// A bug of this crate: the nodes do not determine the polynomials.
-    #[error("bug of purlin: the nodes of P{degree} on a {shape} do not determine its polynomials")]
+    #[error("bug of kingpost: the nodes of P{degree} on a {shape} do not determine its polynomials")]
     Singular {
         /// The shape asked for.
         shape: CellShape,
@@ -75,6 +75,6 @@ pub enum ElementError {
         degree: usize,
     },
     /// A bug of this crate: no rule for the integrals that define the element.
-    #[error("bug of purlin: the element needs a rule that does not exist: {0}")]
+    #[error("bug of kingpost: the element needs a rule that does not exist: {0}")]
     Rule(String),
 }

@@ -60,14 +60,14 @@ enum Basis {
 /// discontinuous element has the same degrees of freedom, all of which belong to the cell.
 ///
 /// ```
-/// use purlin_fem::element::{CellShape, ElementFamily, FiniteElement, Pullback};
+/// use kingpost_fem::element::{CellShape, ElementFamily, FiniteElement, Pullback};
 ///
 /// let element = FiniteElement::new(CellShape::Triangle, ElementFamily::RaviartThomas, 1)?;
 /// assert_eq!((element.n_dofs(), element.value_size()), (3, 2));
 /// assert_eq!(element.pullback(), Pullback::ContravariantPiola);
 /// let table = element.tabulate(&[0.0, 0.0], 0)?;
 /// assert_eq!(table.component(0, 1), [0.0, 0.0, 1.0]); // the field of the edge on the first axis
-/// # Ok::<(), purlin_fem::element::ElementError>(())
+/// # Ok::<(), kingpost_fem::element::ElementError>(())
 /// ```
 ///
 /// # Source

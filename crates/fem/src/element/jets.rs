@@ -5,7 +5,7 @@
 /// order, then by those of the later axes ascending.
 ///
 /// ```
-/// use purlin_fem::element::derivatives;
+/// use kingpost_fem::element::derivatives;
 ///
 /// assert_eq!(derivatives(2, 2), [[0, 0, 0], [1, 0, 0], [0, 1, 0], [2, 0, 0], [1, 1, 0], [0, 2, 0]]);
 /// ```

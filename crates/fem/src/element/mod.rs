@@ -4,13 +4,13 @@
 //! table can be compared entry by entry with FEniCS:
 //!
 //! ```
-//! use purlin_fem::element::{CellShape, LagrangeElement};
+//! use kingpost_fem::element::{CellShape, LagrangeElement};
 //!
 //! let element = LagrangeElement::new(CellShape::Triangle, 2)?;
 //! assert_eq!(element.dim(), 6);
 //! let table = element.tabulate(&[0.0, 0.5])?; // the middle of edge 1, whose node is number 4
 //! assert_eq!(table.values, [0.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
-//! # Ok::<(), purlin_fem::element::ElementError>(())
+//! # Ok::<(), kingpost_fem::element::ElementError>(())
 //! ```
 
 mod composed;

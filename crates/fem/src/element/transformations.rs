@@ -10,7 +10,7 @@ use nalgebra::DMatrix;
 /// The first is the identity.
 ///
 /// ```
-/// use purlin_fem::element::{CellShape, vertex_orders};
+/// use kingpost_fem::element::{CellShape, vertex_orders};
 ///
 /// assert_eq!(vertex_orders(CellShape::Interval), [[0, 1], [1, 0]]);
 /// assert_eq!(vertex_orders(CellShape::Quadrilateral).len(), 8);

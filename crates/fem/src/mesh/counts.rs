@@ -2,18 +2,18 @@
 
 use super::{Mesh, MeshError};
 use crate::element::CellShape;
-use purlin_capacity::{OutOfMemory, check_memory};
+use kingpost_capacity::{OutOfMemory, check_memory};
 
 /// The vertices and cells of a mesh, as counts alone.
 ///
 /// ```
-/// use purlin_fem::element::CellShape;
-/// use purlin_fem::mesh::MeshCounts;
+/// use kingpost_fem::element::CellShape;
+/// use kingpost_fem::mesh::MeshCounts;
 ///
 /// let counts = MeshCounts::unit(CellShape::Tetrahedron, 100)?;
 /// assert_eq!((counts.vertices, counts.cells), (1_030_301, 6_000_000));
 /// assert_eq!(counts.bytes(), 24 * 1_030_301 + 16 * 6_000_000);
-/// # Ok::<(), purlin_fem::mesh::MeshError>(())
+/// # Ok::<(), kingpost_fem::mesh::MeshError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeshCounts {
@@ -124,7 +124,7 @@ mod tests {
     fn meshes_that_no_machine_has_are_refused_before_they_are_made() {
         for (shape, n) in [(CellShape::Quadrilateral, 65_534), (CellShape::Triangle, 65_534)] {
             let counts = MeshCounts::unit(shape, n).unwrap();
-            if purlin_capacity::available_memory().is_some_and(|free| free < counts.bytes()) {
+            if kingpost_capacity::available_memory().is_some_and(|free| free < counts.bytes()) {
                 let MeshError::Memory(error) = Mesh::unit(shape, n).unwrap_err() else { unreachable!() };
                 assert_eq!(error.needed, counts.bytes());
             }

@@ -1,7 +1,7 @@
 //! Why a mesh was refused.
 
 use crate::element::{CellShape, ElementError, ElementFamily};
-use purlin_capacity::OutOfMemory;
+use kingpost_capacity::OutOfMemory;
 use thiserror::Error;
 
 /// Why a mesh was refused. Cells are counted from 0; messages about files also give the file's own

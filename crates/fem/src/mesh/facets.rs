@@ -42,12 +42,12 @@ impl Mesh {
     /// All facets with their cells, in the order of the lower cell and its facets.
     ///
     /// ```
-    /// use purlin_fem::mesh::Mesh;
+    /// use kingpost_fem::mesh::Mesh;
     ///
     /// let facets = Mesh::unit_square(1)?.facets(); // two triangles
     /// assert_eq!(facets.len(), 5);
     /// assert_eq!(facets.iter().filter(|facet| facet.other.is_some()).count(), 1);
-    /// # Ok::<(), purlin_fem::mesh::MeshError>(())
+    /// # Ok::<(), kingpost_fem::mesh::MeshError>(())
     /// ```
     #[must_use]
     pub fn facets(&self) -> Vec<Facet> {
@@ -62,10 +62,10 @@ impl Mesh {
     /// The facets of one cell, in the order of cells and their facets.
     ///
     /// ```
-    /// use purlin_fem::mesh::Mesh;
+    /// use kingpost_fem::mesh::Mesh;
     ///
     /// assert_eq!(Mesh::unit_square(2)?.boundary().len(), 8);
-    /// # Ok::<(), purlin_fem::mesh::MeshError>(())
+    /// # Ok::<(), kingpost_fem::mesh::MeshError>(())
     /// ```
     #[must_use]
     pub fn boundary(&self) -> Vec<FacetSide> {

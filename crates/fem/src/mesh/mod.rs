@@ -1,12 +1,12 @@
 //! Meshes of cells of one shape, straight or curved.
 //!
 //! ```
-//! use purlin_fem::mesh::Mesh;
+//! use kingpost_fem::mesh::Mesh;
 //!
 //! let mesh = Mesh::unit_cube(2)?;
 //! assert_eq!((mesh.n_vertices(), mesh.n_cells()), (27, 48));
 //! assert!((mesh.volume() - 1.0).abs() < 1e-15);
-//! # Ok::<(), purlin_fem::mesh::MeshError>(())
+//! # Ok::<(), kingpost_fem::mesh::MeshError>(())
 //! ```
 
 mod check;

@@ -36,11 +36,11 @@ impl Mesh {
     /// are left out; the others keep their order. Tags of facets are left out.
     ///
     /// ```
-    /// use purlin_fem::mesh::Mesh;
+    /// use kingpost_fem::mesh::Mesh;
     ///
     /// let part = Mesh::unit_square(2)?.part(&[7])?; // one of eight triangles
     /// assert_eq!((part.n_cells(), part.n_vertices(), part.boundary().len()), (1, 3, 3));
-    /// # Ok::<(), purlin_fem::mesh::MeshError>(())
+    /// # Ok::<(), kingpost_fem::mesh::MeshError>(())
     /// ```
     ///
     /// # Errors

@@ -34,7 +34,7 @@ impl Placement {
     /// The position in space of a point of the mesh.
     ///
     /// ```
-    /// use purlin_fem::mesh::Mesh;
+    /// use kingpost_fem::mesh::Mesh;
     ///
     /// // a triangle in the plane z = 3
     /// let file = b"$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n3\n1 0 0 3\n2 1 0 3\n3 0 1 3\n$EndNodes

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The tags of the cells of a mesh: for each cell a set of numbers, of which a mesh has few.
 ///
 /// ```
-/// use purlin_fem::mesh::CellTags;
+/// use kingpost_fem::mesh::CellTags;
 ///
 /// let tags = CellTags::new([&[7][..], &[8, 7], &[]]);
 /// assert_eq!((tags.of(0), tags.of(1), tags.of(2)), (&[7][..], &[7, 8][..], &[][..]));

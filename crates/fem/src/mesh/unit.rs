@@ -2,7 +2,7 @@
 
 use super::{Mesh, MeshCounts, MeshError};
 use crate::element::CellShape;
-use purlin_capacity::OutOfMemory;
+use kingpost_capacity::OutOfMemory;
 use rayon::prelude::*;
 
 /// 2³² - 1 vertices can be named with 32 bits, and one number is left over for `none`.

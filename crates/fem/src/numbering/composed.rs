@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// that may be made of others: the degrees of freedom of its parts follow each other.
 ///
 /// ```
-/// use purlin_fem::element::{CellShape, ComposedElement, ElementFamily, FiniteElement, LagrangeVariant};
-/// use purlin_fem::{mesh::Mesh, numbering::ComposedNumbering};
+/// use kingpost_fem::element::{CellShape, ComposedElement, ElementFamily, FiniteElement, LagrangeVariant};
+/// use kingpost_fem::{mesh::Mesh, numbering::ComposedNumbering};
 ///
 /// let mesh = Mesh::unit_square(1)?; // two triangles, five edges
 /// let flux = FiniteElement::new(CellShape::Triangle, ElementFamily::RaviartThomas, 1)?;

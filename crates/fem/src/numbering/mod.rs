@@ -1,7 +1,7 @@
 //! Global numbering of the degrees of freedom of an element on a mesh.
 //!
 //! ```
-//! use purlin_fem::{mesh::Mesh, numbering::Numbering};
+//! use kingpost_fem::{mesh::Mesh, numbering::Numbering};
 //!
 //! let mesh = Mesh::unit_square(1)?; // two triangles
 //! let numbering = Numbering::new(&mesh, 2)?;
@@ -19,7 +19,7 @@ mod touch;
 pub use composed::ComposedNumbering;
 pub use order::NumberingOrder;
 
-use purlin_capacity::{OutOfMemory, check_memory};
+use kingpost_capacity::{OutOfMemory, check_memory};
 use rayon::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -109,8 +109,8 @@ impl EntityTransform {
 /// degree of freedom `i` is entry `m i + c`, that is `u[i, c]` of an array [dofs, m].
 ///
 /// ```
-/// use purlin_fem::element::{CellShape, ElementFamily, FiniteElement};
-/// use purlin_fem::{mesh::Mesh, numbering::Numbering};
+/// use kingpost_fem::element::{CellShape, ElementFamily, FiniteElement};
+/// use kingpost_fem::{mesh::Mesh, numbering::Numbering};
 ///
 /// let mesh = Mesh::unit_square(1)?;
 /// let element = FiniteElement::new(CellShape::Triangle, ElementFamily::NedelecFirst, 1)?;

@@ -3,7 +3,7 @@
 /// The order in which the degrees of freedom of a mesh get their numbers.
 ///
 /// ```
-/// use purlin_fem::{mesh::Mesh, numbering::{Numbering, NumberingOrder}};
+/// use kingpost_fem::{mesh::Mesh, numbering::{Numbering, NumberingOrder}};
 ///
 /// let mesh = Mesh::unit_square(1)?; // two triangles
 /// let numbering = Numbering::new_in_order(&mesh, 2, NumberingOrder::ByDimension)?;

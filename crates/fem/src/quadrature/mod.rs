@@ -1,14 +1,14 @@
 //! Quadrature rules on the reference cells.
 //!
 //! ```
-//! use purlin_fem::element::CellShape;
-//! use purlin_fem::quadrature::{QuadratureScheme, rule};
+//! use kingpost_fem::element::CellShape;
+//! use kingpost_fem::quadrature::{QuadratureScheme, rule};
 //!
 //! let rule = rule(CellShape::Tetrahedron, 6, QuadratureScheme::Default)?;
 //! assert_eq!(rule.n_points(), 23); // collapsed Gauss–Jacobi takes 4³ = 64
 //! let volume: f64 = rule.weights.iter().sum();
 //! assert!((volume - 1.0 / 6.0).abs() < 1e-15);
-//! # Ok::<(), purlin_fem::quadrature::QuadratureError>(())
+//! # Ok::<(), kingpost_fem::quadrature::QuadratureError>(())
 //! ```
 
 mod gauss_jacobi;

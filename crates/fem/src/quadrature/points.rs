@@ -107,7 +107,7 @@ pub enum QuadratureError {
         scheme: QuadratureScheme,
     },
     /// A bug of this crate: an embedded table cannot be read.
-    #[error("bug of purlin: the table of {family} rules is broken at degree {degree}")]
+    #[error("bug of kingpost: the table of {family} rules is broken at degree {degree}")]
     Table {
         /// The family of rules.
         family: &'static str,

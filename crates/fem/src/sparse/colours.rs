@@ -10,13 +10,13 @@ impl CsrPattern {
     /// the sparse matrix in common. Each entity gets the first colour that is free.
     ///
     /// ```
-    /// use purlin_fem::sparse::CsrPattern;
+    /// use kingpost_fem::sparse::CsrPattern;
     ///
     /// // three intervals in a row: the first and the last share no node
     /// let map = [0, 1, 1, 2, 2, 3];
     /// let pattern = CsrPattern::of_rows(4, 4, 2, 2, &map, &map)?;
     /// assert_eq!(pattern.colours()?, [vec![0, 2], vec![1]]);
-    /// # Ok::<(), purlin_fem::sparse::PatternError>(())
+    /// # Ok::<(), kingpost_fem::sparse::PatternError>(())
     /// ```
     ///
     /// # Errors
@@ -35,11 +35,11 @@ impl CsrPattern {
 /// freedom: those of a colour share none. Each entity gets the first colour that is free.
 ///
 /// ```
-/// use purlin_fem::sparse::map_colours;
+/// use kingpost_fem::sparse::map_colours;
 ///
 /// // three intervals in a row: the first and the last share no node
 /// assert_eq!(map_colours(&[0, 1, 1, 2, 2, 3], 2, 4)?, [vec![0, 2], vec![1]]);
-/// # Ok::<(), purlin_fem::sparse::PatternError>(())
+/// # Ok::<(), kingpost_fem::sparse::PatternError>(())
 /// ```
 ///
 /// # Errors

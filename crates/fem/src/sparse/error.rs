@@ -1,6 +1,6 @@
 //! Why there is no pattern.
 
-use purlin_capacity::OutOfMemory;
+use kingpost_capacity::OutOfMemory;
 use thiserror::Error;
 
 /// Why a sparse matrix has no such pattern.

@@ -2,7 +2,7 @@
 
 use super::PatternError;
 use super::sorted::sorted;
-use purlin_capacity::check_memory;
+use kingpost_capacity::check_memory;
 use rayon::prelude::*;
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ const ROWS_OF_A_BLOCK: usize = 4096;
 /// the pattern is found and kept by degree of freedom.
 ///
 /// ```
-/// use purlin_fem::sparse::CsrPattern;
+/// use kingpost_fem::sparse::CsrPattern;
 ///
 /// // two intervals with the nodes 0, 1 and 1, 2
 /// let map = [0, 1, 1, 2];
@@ -23,7 +23,7 @@ const ROWS_OF_A_BLOCK: usize = 4096;
 /// assert_eq!(pattern.row_starts, [0, 2, 5, 7]);
 /// assert_eq!(pattern.columns, [0, 1, 0, 1, 2, 1, 2]);
 /// assert_eq!(*pattern.positions(), [0, 1, 2, 3, 3, 4, 5, 6]);
-/// # Ok::<(), purlin_fem::sparse::PatternError>(())
+/// # Ok::<(), kingpost_fem::sparse::PatternError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CsrPattern {
@@ -228,7 +228,7 @@ impl CsrPattern {
     /// start, and the columns of blocks, ascending in each.
     ///
     /// ```
-    /// use purlin_fem::sparse::CsrPattern;
+    /// use kingpost_fem::sparse::CsrPattern;
     ///
     /// let pattern = CsrPattern::of_block_rows(vec![0, 1, 3], vec![0, 0, 1], [1, 2]);
     /// assert_eq!(pattern.row_starts, [0, 2, 6]);

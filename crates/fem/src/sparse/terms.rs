@@ -31,7 +31,7 @@ impl EntryTerms {
     /// the places in the vectors of entities, `[entities, columns, components]`.
     ///
     /// ```
-    /// use purlin_fem::sparse::EntryTerms;
+    /// use kingpost_fem::sparse::EntryTerms;
     ///
     /// // two intervals, which share the node 1
     /// let terms = EntryTerms::of_map(&[0, 1, 1, 2], 3, 1);

@@ -9,14 +9,14 @@ impl CsrPattern {
     /// [`CsrPattern::columns`] are those of the whole matrix still.
     ///
     /// ```
-    /// use purlin_fem::sparse::CsrPattern;
+    /// use kingpost_fem::sparse::CsrPattern;
     ///
     /// // two intervals with the nodes 0, 1 and 1, 2
     /// let map = [0, 1, 1, 2];
     /// let pattern = CsrPattern::of_rows(3, 3, 2, 2, &map, &map)?.upper()?;
     /// assert_eq!(pattern.upper_rows(), (vec![0, 2, 4, 5], vec![0, 1, 1, 2, 2]));
     /// assert_eq!(*pattern.positions(), [0, 1, 1, 2, 2, 3, 3, 4]);
-    /// # Ok::<(), purlin_fem::sparse::PatternError>(())
+    /// # Ok::<(), kingpost_fem::sparse::PatternError>(())
     /// ```
     ///
     /// # Errors

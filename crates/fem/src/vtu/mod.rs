@@ -81,9 +81,9 @@ pub enum VtuError {
 /// A mesh with fields, sampled at the nodes of Lagrange cells of one order.
 ///
 /// ```
-/// use purlin_fem::mesh::Mesh;
-/// use purlin_fem::numbering::Numbering;
-/// use purlin_fem::vtu::{Vtu, VtuEncoding};
+/// use kingpost_fem::mesh::Mesh;
+/// use kingpost_fem::numbering::Numbering;
+/// use kingpost_fem::vtu::{Vtu, VtuEncoding};
 ///
 /// let mesh = Mesh::unit_square(2)?;
 /// let numbering = Numbering::new(&mesh, 2)?;

@@ -1,8 +1,8 @@
 //! Lagrange elements against basix's tables and against what defines them.
 #![allow(clippy::unwrap_used)]
 
-use purlin_fem::element::{CellShape, ElementError, LagrangeElement, orthonormal};
-use purlin_fem::quadrature::{QuadratureScheme, rule};
+use kingpost_fem::element::{CellShape, ElementError, LagrangeElement, orthonormal};
+use kingpost_fem::quadrature::{QuadratureScheme, rule};
 use serde_json::Value;
 
 const SHAPES: [CellShape; 2] = [CellShape::Triangle, CellShape::Tetrahedron];

@@ -1,11 +1,11 @@
 //! Elements of every family against basix's tables and against what defines them.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use purlin_fem::element::{
+use kingpost_fem::element::{
     CellShape, ComposedElement, ElementError, ElementFamily, FiniteElement, LagrangeVariant, Pullback,
     Reorientation, derivatives, vertex_order, vertex_orders,
 };
-use purlin_fem::quadrature::{QuadratureScheme, rule};
+use kingpost_fem::quadrature::{QuadratureScheme, rule};
 use serde_json::Value;
 
 const VARIANTS: [LagrangeVariant; 4] = [
@@ -117,7 +117,7 @@ fn transformations_are_those_of_basix() {
 /// The largest difference of a function, given at the points by component, from its nearest in the
 /// span of the basis.
 fn residual(
-    table: &purlin_fem::element::ElementTable,
+    table: &kingpost_fem::element::ElementTable,
     points: &[f64],
     dim: usize,
     target: impl Fn(&[f64], usize) -> f64,

@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
+use kingpost_fem::element::CellShape;
+use kingpost_fem::mesh::{CellTags, Facet, GmshError, Mesh, MeshError, Place};
+use kingpost_sample::config;
 use proptest::prelude::*;
-use purlin_fem::element::CellShape;
-use purlin_fem::mesh::{CellTags, Facet, GmshError, Mesh, MeshError, Place};
-use purlin_sample::config;
 
 const PLATE: &[u8] = include_bytes!("../data/plate.msh");
 const PLATE_BINARY: &[u8] = include_bytes!("../data/plate_binary.msh");

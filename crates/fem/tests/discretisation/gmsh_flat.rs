@@ -1,12 +1,12 @@
 //! Flat meshes in space are read as meshes of the line or the plane, by an isometry.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
+use kingpost_fem::element::CellShape::{self, Interval, Quadrilateral, Triangle};
+use kingpost_fem::mesh::{GmshError, Mesh};
+use kingpost_fem::numbering::Numbering;
+use kingpost_fem::vtu::{Vtu, VtuEncoding};
+use kingpost_sample::config;
 use proptest::prelude::*;
-use purlin_fem::element::CellShape::{self, Interval, Quadrilateral, Triangle};
-use purlin_fem::mesh::{GmshError, Mesh};
-use purlin_fem::numbering::Numbering;
-use purlin_fem::vtu::{Vtu, VtuEncoding};
-use purlin_sample::config;
 
 /// The file of a unit mesh whose points are moved to space.
 fn file(shape: CellShape, to_space: impl Fn([f64; 3]) -> [f64; 3]) -> String {

@@ -1,8 +1,8 @@
 //! Unit meshes, checks and reordering.
 #![allow(clippy::unwrap_used)]
 
-use purlin_fem::element::CellShape;
-use purlin_fem::mesh::{CellTags, Facet, FacetSide, Mesh, MeshError};
+use kingpost_fem::element::CellShape;
+use kingpost_fem::mesh::{CellTags, Facet, FacetSide, Mesh, MeshError};
 use std::collections::BTreeMap;
 
 #[test]

@@ -3,15 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proptest::prelude::Rng;
-use proptest::test_runner::{RngAlgorithm, TestRng};
-use purlin_fem::element::{
+use kingpost_fem::element::{
     CellShape, ElementFamily, FiniteElement, LagrangeElement, LagrangeVariant, Pullback, Reorientation,
     vertex_order,
 };
-use purlin_fem::mesh::Mesh;
-use purlin_fem::numbering::{Numbering, NumberingError, NumberingOrder};
-use purlin_sample::is_long_run;
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::numbering::{Numbering, NumberingError, NumberingOrder};
+use kingpost_sample::is_long_run;
+use proptest::prelude::Rng;
+use proptest::test_runner::{RngAlgorithm, TestRng};
 
 /// Fresh numbers on every run; a failure prints what it needs to be understood.
 struct Random(TestRng);
@@ -375,7 +375,7 @@ fn value(mesh: &Mesh, numbering: &Numbering, cell: usize, at: &[f64], coefficien
 }
 
 /// What of a value two cells share: all of it, its normal component, or its tangential ones.
-fn shared(mesh: &Mesh, pullback: Pullback, side: purlin_fem::mesh::FacetSide, value: &[f64]) -> Vec<f64> {
+fn shared(mesh: &Mesh, pullback: Pullback, side: kingpost_fem::mesh::FacetSide, value: &[f64]) -> Vec<f64> {
     let (shape, cell) = (mesh.shape(), side.cell as usize);
     let mut vertices: Vec<u32> =
         shape.facets()[side.facet as usize].iter().map(|v| mesh.cell(cell)[*v]).collect();

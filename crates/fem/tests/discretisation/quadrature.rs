@@ -1,8 +1,8 @@
 //! Quadrature rules against exact integrals and published sizes.
 #![allow(clippy::unwrap_used)]
 
-use purlin_fem::element::CellShape;
-use purlin_fem::quadrature::{MAX_DEGREE, QuadratureError, QuadratureScheme, Rule, gauss_jacobi, rule};
+use kingpost_fem::element::CellShape;
+use kingpost_fem::quadrature::{MAX_DEGREE, QuadratureError, QuadratureScheme, Rule, gauss_jacobi, rule};
 
 const SHAPES: [CellShape; 2] = [CellShape::Triangle, CellShape::Tetrahedron];
 

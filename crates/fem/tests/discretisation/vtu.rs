@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use purlin_fem::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
-use purlin_fem::mesh::Mesh;
-use purlin_fem::numbering::Numbering;
-use purlin_fem::vtu::{Vtu, VtuEncoding};
+use kingpost_fem::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::numbering::Numbering;
+use kingpost_fem::vtu::{Vtu, VtuEncoding};
 use serde_json::Value;
 
 #[test]

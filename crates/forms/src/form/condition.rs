@@ -8,8 +8,8 @@ use std::ops::{BitAnd, BitOr, Not};
 /// A condition: comparisons, joined by `&` and `|`, turned around by `!`.
 ///
 /// ```
-/// use purlin_fem::element::CellShape;
-/// use purlin_forms::form::*;
+/// use kingpost_fem::element::CellShape;
+/// use kingpost_forms::form::*;
 ///
 /// let x = coordinate(CellShape::Triangle);
 /// let inside = gt(&x[0], 0.25) & !ge(&x[0], 0.75);

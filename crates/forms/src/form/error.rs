@@ -2,8 +2,8 @@
 
 use super::role::Role;
 use super::shape::Shape;
-use purlin_capacity::OutOfMemory;
-use purlin_fem::element::{CellShape, NodeMismatch};
+use kingpost_capacity::OutOfMemory;
+use kingpost_fem::element::{CellShape, NodeMismatch};
 
 /// A mistake in a form, named after the operation as it was written.
 ///
@@ -161,7 +161,7 @@ pub enum FormError {
         name: String,
     },
     /// A state that cannot be.
-    #[error("bug of purlin: {0}; report it with the form")]
+    #[error("bug of kingpost: {0}; report it with the form")]
     Internal(String),
     /// A form without integrals.
     #[error("the form has no integral, multiply an expression by `dx()`")]
@@ -227,7 +227,7 @@ pub enum FormError {
     /// The system gives no thread.
     #[error("cannot start a thread for the reference: {0}")]
     Thread(String),
-    /// A kernel that breaks a rule of the kernel language: a bug of Purlin.
-    #[error("bug of purlin: {0}; please report it with the form")]
+    /// A kernel that breaks a rule of the kernel language: a bug of Kingpost.
+    #[error("bug of kingpost: {0}; please report it with the form")]
     Bug(String),
 }

@@ -11,7 +11,7 @@ use super::sides::Restricted;
 use super::space::FunctionSpace;
 use super::tensor;
 use super::walk::operands_first;
-use purlin_fem::element::CellShape;
+use kingpost_fem::element::CellShape;
 use std::collections::HashMap;
 
 /// A form with derivatives carried out: one scalar integrand per measure.

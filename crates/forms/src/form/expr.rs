@@ -5,7 +5,7 @@ use super::role::Role;
 use super::shape::Shape;
 use super::space::FunctionSpace;
 use crate::side::Side;
-use purlin_fem::element::CellShape;
+use kingpost_fem::element::CellShape;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 

@@ -7,7 +7,7 @@ use super::expr::{Binary, Coefficient, Constant, Expr, Kind, MathFunction, Size,
 use super::role::Role;
 use super::shape::Shape;
 use super::space::FunctionSpace;
-use purlin_fem::element::CellShape;
+use kingpost_fem::element::CellShape;
 use std::sync::Arc;
 
 fn value_shape(space: &FunctionSpace) -> Shape {
@@ -34,8 +34,8 @@ pub fn coefficient(name: impl Into<String>, space: &FunctionSpace) -> Expr {
 /// space, or of an expression that is no function, itself.
 ///
 /// ```
-/// use purlin_fem::element::{CellShape, ElementFamily};
-/// use purlin_forms::form::*;
+/// use kingpost_fem::element::{CellShape, ElementFamily};
+/// use kingpost_forms::form::*;
 ///
 /// let cell = CellShape::Triangle;
 /// let flux = FunctionSpace::of(cell, ElementFamily::RaviartThomas, 1);

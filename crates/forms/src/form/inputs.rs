@@ -4,9 +4,9 @@ use super::error::FormError;
 use super::expr::{Coefficient, Constant, Kind};
 use super::integral::Form;
 use super::walk::for_each_node;
-use purlin_fem::element::{CellShape, NodeMismatch, Nodes};
-use purlin_fem::numbering::NumberingOrder;
-use purlin_ir::text::suggestion;
+use kingpost_fem::element::{CellShape, NodeMismatch, Nodes};
+use kingpost_fem::numbering::NumberingOrder;
+use kingpost_ir::text::suggestion;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Values of coefficients and constants, by name.

@@ -6,8 +6,8 @@ use super::replace::replace_trial;
 use super::role::Role;
 use super::shape::Shape;
 use super::walk::{for_each_node, has_argument, operands};
-use purlin_fem::element::CellShape;
-use purlin_fem::quadrature::QuadratureScheme;
+use kingpost_fem::element::CellShape;
+use kingpost_fem::quadrature::QuadratureScheme;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::{Add, Mul, Neg, Sub};
 
@@ -40,11 +40,11 @@ pub fn dx() -> Measure {
 /// Integration over the boundary of the mesh, as [`dx`] over cells.
 ///
 /// ```
-/// use purlin_fem::element::CellShape;
-/// use purlin_forms::form::*;
-/// use purlin_forms::lowering::{LoweringOptions, MeshForm};
-/// use purlin_fem::mesh::Mesh;
-/// use purlin_interp::interpret;
+/// use kingpost_fem::element::CellShape;
+/// use kingpost_forms::form::*;
+/// use kingpost_forms::lowering::{LoweringOptions, MeshForm};
+/// use kingpost_fem::mesh::Mesh;
+/// use kingpost_interp::interpret;
 ///
 /// // what flows out of the square by the divergence theorem
 /// let cell = CellShape::Triangle;
@@ -68,11 +68,11 @@ pub fn ds() -> Measure {
 /// [`jump`](super::jump) say which.
 ///
 /// ```
-/// use purlin_fem::element::CellShape;
-/// use purlin_forms::form::*;
-/// use purlin_forms::lowering::{LoweringOptions, MeshForm};
-/// use purlin_fem::mesh::Mesh;
-/// use purlin_interp::interpret;
+/// use kingpost_fem::element::CellShape;
+/// use kingpost_forms::form::*;
+/// use kingpost_forms::lowering::{LoweringOptions, MeshForm};
+/// use kingpost_fem::mesh::Mesh;
+/// use kingpost_interp::interpret;
 ///
 /// // by how much a function of two triangles jumps along the diagonal between them
 /// let space = FunctionSpace::discontinuous(CellShape::Triangle, 0);

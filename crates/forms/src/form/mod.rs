@@ -1,8 +1,8 @@
 //! The form language: variational forms as Rust expressions.
 //!
 //! ```
-//! use purlin_fem::element::CellShape;
-//! use purlin_forms::form::*;
+//! use kingpost_fem::element::CellShape;
+//! use kingpost_forms::form::*;
 //!
 //! let space = FunctionSpace::scalar(CellShape::Triangle, 2);
 //! let (u, v) = (trial(&space), test(&space));

@@ -1,8 +1,8 @@
 //! Function spaces.
 
 use super::FormError;
-use purlin_fem::element::{CellShape, ComposedElement, ElementError, ElementFamily, FiniteElement};
-use purlin_fem::element::{LagrangeElement, LagrangeVariant, Pullback};
+use kingpost_fem::element::{CellShape, ComposedElement, ElementError, ElementFamily, FiniteElement};
+use kingpost_fem::element::{LagrangeElement, LagrangeVariant, Pullback};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 /// A space of piecewise polynomials on a mesh of one cell shape.
 ///
 /// ```
-/// use purlin_fem::element::{CellShape, ElementFamily};
-/// use purlin_forms::form::FunctionSpace;
+/// use kingpost_fem::element::{CellShape, ElementFamily};
+/// use kingpost_forms::form::FunctionSpace;
 ///
 /// let cell = CellShape::Triangle;
 /// let flux = FunctionSpace::of(cell, ElementFamily::BrezziDouglasMarini, 1);
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// let space = FunctionSpace::mixed(cell, [flux, pressure]);
 /// assert_eq!(space.components(), 3);
 /// assert_eq!(space.element()?.n_dofs(), 7);
-/// # Ok::<(), purlin_fem::element::ElementError>(())
+/// # Ok::<(), kingpost_fem::element::ElementError>(())
 /// ```
 ///
 /// Whether its element exists is checked when it is used: see [`FunctionSpace::element`].

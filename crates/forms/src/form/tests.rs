@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use purlin_fem::element::CellShape;
+use kingpost_fem::element::CellShape;
 
 fn scalar(degree: usize) -> FunctionSpace {
     FunctionSpace::scalar(CellShape::Triangle, degree)

@@ -3,9 +3,9 @@
 use super::{Array, Imported};
 use crate::lowering::{LoweredKernel, LoweredRole};
 use crate::tabulated::{TabulatedError, TabulatedForm};
-use purlin_interp::{Memory, Value, with_elements};
-use purlin_ir::text::suggestion;
-use purlin_ir::{Atom, ScalarType};
+use kingpost_interp::{Memory, Value, with_elements};
+use kingpost_ir::text::suggestion;
+use kingpost_ir::{Atom, ScalarType};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Type and shape of an array that was given.
@@ -165,7 +165,7 @@ impl LoweredKernel {
         sizes: &mut BTreeMap<String, (i64, String)>,
     ) -> Result<(), TabulatedError> {
         let Some(var) = self.kernel.var(name).map(|v| &self.kernel.vars[v]) else { return Ok(()) };
-        let extent = |axis: &purlin_ir::Affine| match (axis.as_constant(), axis.terms()) {
+        let extent = |axis: &kingpost_ir::Affine| match (axis.as_constant(), axis.terms()) {
             (Some(n), _) => n.to_string(),
             (None, [(Atom::Var(param), 1)]) => self.kernel.vars[*param].name.clone(),
             (None, _) => "?".into(),
@@ -214,7 +214,7 @@ impl LoweredKernel {
     /// Zeros of the shape of an argument.
     fn zeros(&self, name: &str, params: &BTreeMap<String, i64>) -> Value {
         let var = self.kernel.var(name).map(|v| &self.kernel.vars[v]);
-        let extent = |axis: &purlin_ir::Affine| match (axis.as_constant(), axis.terms()) {
+        let extent = |axis: &kingpost_ir::Affine| match (axis.as_constant(), axis.terms()) {
             (Some(n), _) => n,
             (None, [(Atom::Var(param), 1)]) => {
                 params.get(&self.kernel.vars[*param].name).copied().unwrap_or(0)

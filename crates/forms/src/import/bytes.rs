@@ -4,8 +4,8 @@ use super::Imported;
 use crate::grid::weights;
 use crate::lowering::{LoweredKernel, LoweredRole};
 use crate::tabulated::{IntegralType, TabulatedError};
-use purlin_capacity::check_memory;
-use purlin_fem::mesh::MeshCounts;
+use kingpost_capacity::check_memory;
+use kingpost_fem::mesh::MeshCounts;
 
 /// Copies of the arrays that are alive at once: as they are made, those of a kernel, what the
 /// interpreter makes of them, and those of a device on the host.

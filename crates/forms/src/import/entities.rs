@@ -1,8 +1,8 @@
 //! Kernels on some of their entities.
 
 use crate::lowering::{LoweredKernel, LoweredRole};
-use purlin_interp::{Memory, Value, with_elements};
-use purlin_ir::{Affine, Atom, VarId};
+use kingpost_interp::{Memory, Value, with_elements};
+use kingpost_ir::{Affine, Atom, VarId};
 
 impl LoweredKernel {
     /// The arguments of this kernel on some of its entities: of arrays with a row for each entity, the

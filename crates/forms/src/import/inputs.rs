@@ -4,10 +4,10 @@ use super::{Array, Imported};
 use crate::grid::{Grid, NodeKey};
 use crate::lowering::{LoweredKernel, LoweredRole};
 use crate::tabulated::{IntegralType, Role, Space, TabulatedError, Transform};
-use purlin_fem::element::CellShape;
-use purlin_fem::mesh::{Mesh, MeshCounts};
-use purlin_fem::sparse::{CsrPart, CsrPattern};
-use purlin_interp::Value;
+use kingpost_fem::element::CellShape;
+use kingpost_fem::mesh::{Mesh, MeshCounts};
+use kingpost_fem::sparse::{CsrPart, CsrPattern};
+use kingpost_interp::Value;
 use std::collections::BTreeMap;
 
 /// Arrays of all arguments of a form on a mesh.

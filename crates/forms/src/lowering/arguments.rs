@@ -2,11 +2,11 @@
 
 use crate::form::{Coefficient, Constant, Form, FormError, FunctionSpace, Inputs};
 use crate::program::CellProgram;
-use purlin_fem::element::{CellShape, LagrangeElement, Nodes};
-use purlin_fem::mesh::Mesh;
-use purlin_fem::numbering::Numbering;
-use purlin_interp::{Memory, Value};
-use purlin_ir::Kernel;
+use kingpost_fem::element::{CellShape, LagrangeElement, Nodes};
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::numbering::Numbering;
+use kingpost_interp::{Memory, Value};
+use kingpost_ir::Kernel;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

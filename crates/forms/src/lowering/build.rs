@@ -17,8 +17,8 @@ use super::{
 use crate::form::FormError;
 use crate::program::{BlockRoles, EvaluationRoles, stage};
 use crate::tabulated::{Evaluation, Integral, IntegralType, Role, TabulatedForm, Term};
-use purlin_ir::text::suggestion;
-use purlin_ir::{Access, Affine, Expr, ScalarType, VarId};
+use kingpost_ir::text::suggestion;
+use kingpost_ir::{Access, Affine, Expr, ScalarType, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Lowers a tabulated form: one kernel for the integrals over the same kind of entity and the same

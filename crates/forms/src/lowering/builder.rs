@@ -14,8 +14,8 @@ use super::{LoweredArgument, LoweredKernel, MatrixResult, VectorResult};
 use crate::form::FormError;
 use crate::program::{BlockRoles, CellLoop, Roles, stage};
 use crate::tabulated::{Integral, IntegralType, MathFunction, Side, Table, TabulatedForm};
-use purlin_ir::{Access, Affine, Expr, InsnId, KernelBuilder, ScalarType, TableData, UpdateOp, VarId};
-use purlin_primitives::schedule::{Loop, Statement};
+use kingpost_ir::{Access, Affine, Expr, InsnId, KernelBuilder, ScalarType, TableData, UpdateOp, VarId};
+use kingpost_primitives::schedule::{Loop, Statement};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct Builder<'a> {

@@ -1,7 +1,7 @@
 //! Along which directions a reference cell differentiates functions.
 
 use crate::form::{ExpandedForm, FormError, Measure, Region, Scalar, ScalarGraph, ScalarId, tensor};
-use purlin_fem::element::CellShape;
+use kingpost_fem::element::CellShape;
 use serde::{Deserialize, Serialize};
 
 /// The directions of the derivatives that a kernel evaluates.

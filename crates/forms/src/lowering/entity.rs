@@ -4,7 +4,7 @@ use super::parameters::Signature;
 use super::{LoweredRole, MatrixResult, VectorResult};
 use crate::form::FormError;
 use crate::tabulated::{Integral, IntegralType, Side, TabulatedForm};
-use purlin_ir::{Affine, Expr, ScalarType, VarId};
+use kingpost_ir::{Affine, Expr, ScalarType, VarId};
 
 /// The outermost loop of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

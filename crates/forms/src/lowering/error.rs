@@ -1,7 +1,7 @@
 //! Why a form is not lowered in another way.
 
 use crate::form::FormError;
-use purlin_fem::quadrature::QuadratureScheme;
+use kingpost_fem::quadrature::QuadratureScheme;
 
 /// Why a kernel has no symmetric tables.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -5,7 +5,7 @@ use super::entity::side_suffix;
 use super::symbol::Symbol;
 use crate::form::{Comparison, MathFunction, Scalar, ScalarGraph, ScalarId, tensor};
 use crate::tabulated::Side;
-use purlin_fem::element::CellShape;
+use kingpost_fem::element::CellShape;
 use std::collections::BTreeMap;
 
 /// The derivative of the map of a cell.

@@ -3,7 +3,7 @@
 use super::NoSymmetry;
 use crate::program::{CellLoop, CellProgram, NotAnAction};
 use crate::tabulated::{Integral, IntegralType, TabulatedForm};
-use purlin_ir::Kernel;
+use kingpost_ir::Kernel;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
@@ -19,16 +19,16 @@ pub enum MatrixResult {
     /// the lookup table of Trotter et al. 2023, §3.6.
     Sparse,
     /// The same without atomic updates, for entities whose matrices share no entry: the kernel
-    /// assumes so. [`CsrPattern::colours`](purlin_fem::sparse::CsrPattern::colours) finds such sets,
+    /// assumes so. [`CsrPattern::colours`](kingpost_fem::sparse::CsrPattern::colours) finds such sets,
     /// each of which is a launch.
     Coloured,
     /// The entries on and above the diagonal of a sparse matrix, which is symmetric: of each
     /// entity's matrix those on and above its own diagonal are added, at places that an argument
     /// says as for
-    /// [`MatrixResult::Sparse`]. [`CsrPattern::upper`](purlin_fem::sparse::CsrPattern::upper) has them.
+    /// [`MatrixResult::Sparse`]. [`CsrPattern::upper`](kingpost_fem::sparse::CsrPattern::upper) has them.
     ///
     /// That the matrices of entities are symmetric is proved as
-    /// [`MirrorTriangle`](purlin_primitives::primitives::MirrorTriangle) does; other forms are refused.
+    /// [`MirrorTriangle`](kingpost_primitives::primitives::MirrorTriangle) does; other forms are refused.
     SymmetricHalf,
     /// The entries of a sparse matrix, at places that are found by bisection of the columns of
     /// their row (Trotter et al. 2023, Algorithm 4). A bisection takes as many steps as the longest
@@ -76,11 +76,11 @@ pub enum VectorResult {
     #[default]
     Assembled,
     /// The same without atomic updates, for entities that share no degree of freedom: the kernel
-    /// assumes so. [`map_colours`](purlin_fem::sparse::map_colours) finds such sets, each of which is a
+    /// assumes so. [`map_colours`](kingpost_fem::sparse::map_colours) finds such sets, each of which is a
     /// launch.
     Coloured,
     /// The vector of each entity, `[entities, rows]`, in the order of its map: the E-vector. It is
-    /// overwritten. [`EntryTerms::of_map`](purlin_fem::sparse::EntryTerms::of_map) is the map that adds
+    /// overwritten. [`EntryTerms::of_map`](kingpost_fem::sparse::EntryTerms::of_map) is the map that adds
     /// it up, transposed.
     Entities,
 }
@@ -104,7 +104,7 @@ pub enum SparseList {
     /// The pairs of each degree of freedom, i32 `[dofs]`.
     PairCounts,
     /// Places in the rows of a pair of the columns of its cell, packed
-    /// ([`purlin_fem::sparse::SlotPacking`]), i32 `[words, pairs]`.
+    /// ([`kingpost_fem::sparse::SlotPacking`]), i32 `[words, pairs]`.
     Slots,
 }
 

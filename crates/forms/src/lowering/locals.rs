@@ -3,7 +3,7 @@
 use super::entity::side_suffix;
 use super::graph::{Graph, Op, Uses};
 use crate::tabulated::{Integral, Role, Side, Space, TabulatedForm};
-use purlin_ir::{Affine, Expr, VarId};
+use kingpost_ir::{Affine, Expr, VarId};
 
 /// Some columns of a space: `offset + stride * i` for `i` below `count`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,8 +1,8 @@
 //! Lowering: from a linear form to the kernel of Algorithm 2 of Kulkarni & Klöckner 2025.
 //!
 //! ```
-//! use purlin_fem::element::CellShape;
-//! use purlin_forms::{form::*, lowering::{LoweringOptions, lower}};
+//! use kingpost_fem::element::CellShape;
+//! use kingpost_forms::{form::*, lowering::{LoweringOptions, lower}};
 //!
 //! let space = FunctionSpace::scalar(CellShape::Triangle, 2);
 //! let laplace = inner(grad(coefficient("u", &space)), grad(test(&space))) * dx();
@@ -64,9 +64,9 @@ pub use options::LoweringOptions;
 
 use crate::form::{Form, FormError, FunctionSpace, expand};
 use crate::tabulated::{Integral, TabulatedForm};
+use kingpost_fem::element::Nodes;
+use kingpost_fem::quadrature::QuadratureScheme;
 use pull::PulledForm;
-use purlin_fem::element::Nodes;
-use purlin_fem::quadrature::QuadratureScheme;
 use tabulate::Tabulated;
 
 impl LoweredForm {

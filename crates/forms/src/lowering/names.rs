@@ -1,7 +1,7 @@
 //! Names in a kernel: those of the form stay as they are, the others give way.
 
 use crate::form::FormError;
-use purlin_ir::verify::is_name;
+use kingpost_ir::verify::is_name;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names that are taken.

@@ -1,18 +1,18 @@
 //! A mesh and the numberings of spaces on it.
 
 use crate::form::{FormError, FunctionSpace};
-use purlin_fem::element::ComposedElement;
-use purlin_fem::mesh::Mesh;
-use purlin_fem::numbering::{ComposedNumbering, NumberingOrder};
+use kingpost_fem::element::ComposedElement;
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::numbering::{ComposedNumbering, NumberingOrder};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A mesh with the numberings of spaces on it, each of which is made when it is first asked for.
 ///
 /// ```
-/// use purlin_fem::mesh::Mesh;
-/// use purlin_fem::numbering::NumberingOrder;
-/// use purlin_forms::form::FunctionSpace;
-/// use purlin_forms::lowering::NumberedMesh;
+/// use kingpost_fem::mesh::Mesh;
+/// use kingpost_fem::numbering::NumberingOrder;
+/// use kingpost_forms::form::FunctionSpace;
+/// use kingpost_forms::lowering::NumberedMesh;
 ///
 /// let mesh = Mesh::unit_square(1)?; // two triangles
 /// let numbered = NumberedMesh::new(&mesh);

@@ -10,10 +10,10 @@ use crate::array::Array;
 use crate::form::{Coefficient, Constant, Form, FormError, FunctionSpace, Inputs};
 use crate::grid::Grid;
 use crate::tabulated::{IntegralType, TabulatedForm};
-use purlin_fem::mesh::Mesh;
-use purlin_fem::numbering::{ComposedNumbering, NumberingOrder};
-use purlin_fem::sparse::{CsrPart, CsrPattern};
-use purlin_interp::Value;
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::numbering::{ComposedNumbering, NumberingOrder};
+use kingpost_fem::sparse::{CsrPart, CsrPattern};
+use kingpost_interp::Value;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use std::sync::Arc;
 /// over all cells, over the boundary, over the facets between cells, and over each part of them.
 ///
 /// ```
-/// use purlin_fem::element::{CellShape, ElementFamily};
-/// use purlin_forms::form::*;
-/// use purlin_forms::lowering::{LoweringOptions, MeshForm};
-/// use purlin_fem::mesh::Mesh;
-/// use purlin_interp::interpret;
+/// use kingpost_fem::element::{CellShape, ElementFamily};
+/// use kingpost_forms::form::*;
+/// use kingpost_forms::lowering::{LoweringOptions, MeshForm};
+/// use kingpost_fem::mesh::Mesh;
+/// use kingpost_interp::interpret;
 ///
 /// // the flux through the boundary of each cell
 /// let cell = CellShape::Triangle;
@@ -48,11 +48,11 @@ use std::sync::Arc;
 /// diagonal.
 ///
 /// ```
-/// use purlin_fem::element::CellShape;
-/// use purlin_forms::form::*;
-/// use purlin_forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
-/// use purlin_fem::mesh::Mesh;
-/// use purlin_interp::interpret;
+/// use kingpost_fem::element::CellShape;
+/// use kingpost_forms::form::*;
+/// use kingpost_forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
+/// use kingpost_fem::mesh::Mesh;
+/// use kingpost_interp::interpret;
 ///
 /// let space = FunctionSpace::scalar(CellShape::Triangle, 1);
 /// let stiffness = inner(grad(trial(&space)), grad(test(&space))) * dx();

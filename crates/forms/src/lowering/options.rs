@@ -1,7 +1,7 @@
 //! How a form is lowered.
 
 use super::{Directions, MatrixResult, VectorResult};
-use purlin_fem::quadrature::QuadratureScheme;
+use kingpost_fem::quadrature::QuadratureScheme;
 use std::collections::BTreeSet;
 
 /// How a form is lowered.
@@ -25,7 +25,7 @@ pub struct LoweringOptions {
     pub directions: Directions,
     /// Whether the points of each rule stand in orbits, one after the other ([`Rule::in_orbits`]).
     ///
-    /// [`Rule::in_orbits`]: purlin_fem::quadrature::Rule::in_orbits
+    /// [`Rule::in_orbits`]: kingpost_fem::quadrature::Rule::in_orbits
     pub point_orbits: bool,
 }
 
@@ -58,7 +58,7 @@ impl LoweringOptions {
     }
 
     /// For cells whose maps have a polynomial degree, that of
-    /// [`Mesh::geometry_degree`](purlin_fem::mesh::Mesh::geometry_degree); [`lower`] takes straight ones.
+    /// [`Mesh::geometry_degree`](kingpost_fem::mesh::Mesh::geometry_degree); [`lower`] takes straight ones.
     #[must_use]
     pub fn with_geometry_degree(self, geometry_degree: usize) -> Self {
         Self { geometry_degree, ..self }

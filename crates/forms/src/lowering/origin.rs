@@ -8,8 +8,8 @@ use crate::import::Imported;
 use crate::tabulated::{
     Evaluation, Integral, IntegralType, MathFunction, Node, Precision, Role, TabulatedForm,
 };
-use purlin_fem::cell::{CellShape, orbits_of_points};
-use purlin_interp::{Value, interpret};
+use kingpost_fem::cell::{CellShape, orbits_of_points};
+use kingpost_interp::{Value, interpret};
 use std::collections::BTreeSet;
 
 /// Results of the form on two reference cells differ by no more than this part of the largest one.

@@ -5,8 +5,8 @@ use super::parameters::Signature;
 use super::{LoweredRole, MatrixResult, SparseCount, SparseList};
 use crate::form::FormError;
 use crate::tabulated::TabulatedForm;
-use purlin_fem::sparse::SlotPacking;
-use purlin_ir::{Affine, Assumption, Expr, ScalarType, VarId};
+use kingpost_fem::sparse::SlotPacking;
+use kingpost_ir::{Affine, Assumption, Expr, ScalarType, VarId};
 
 /// The variables of rows that are owned.
 #[derive(Clone)]

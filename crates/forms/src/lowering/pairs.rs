@@ -3,8 +3,8 @@
 use super::builder::Builder;
 use super::owned::OwnedRows;
 use crate::form::FormError;
-use purlin_fem::sparse::SLICE;
-use purlin_ir::{Access, Affine, BinaryOp, Expr, VarId};
+use kingpost_fem::sparse::SLICE;
+use kingpost_ir::{Access, Affine, BinaryOp, Expr, VarId};
 
 /// Clears the rows of the owner that is the entity, opens the loop over its pairs, and makes the pair
 /// the entity.

@@ -2,7 +2,7 @@
 
 use super::names::Names;
 use super::{LoweredArgument, LoweredRole};
-use purlin_ir::{Affine, Direction, KernelBuilder, ScalarType, VarId};
+use kingpost_ir::{Affine, Direction, KernelBuilder, ScalarType, VarId};
 
 /// Declares the parameters and arguments, in order.
 pub(super) struct Signature<'b> {

@@ -3,7 +3,7 @@
 use super::graph::{Graph, Level, Op, Uses};
 use crate::form::FormError;
 use crate::tabulated::{Arithmetic, Bessel, MathFunction, Relation};
-use purlin_ir::{BinaryOp, Expr, MathFn, UnaryOp};
+use kingpost_ir::{BinaryOp, Expr, MathFn, UnaryOp};
 use std::collections::BTreeMap;
 
 /// Operations in one right-hand side before it is split, so that lines stay readable.
@@ -226,7 +226,7 @@ mod tests {
         };
         let bug = |what: &str| {
             let found = "has no value where it is needed: Constant(4, 0); report it with the form";
-            Err(format!("bug of purlin: {what} {found}"))
+            Err(format!("bug of kingpost: {what} {found}"))
         };
         assert_eq!(emitted(Level::Cell), bug("a terminal"));
         assert_eq!(emitted(Level::Point), bug("an operand"));

@@ -9,7 +9,7 @@ use crate::form::{
     Size, tensor, terms_in,
 };
 use crate::tabulated::Side;
-use purlin_fem::element::{CellShape, Pullback, derivatives};
+use kingpost_fem::element::{CellShape, Pullback, derivatives};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 

@@ -13,7 +13,7 @@ use super::{MatrixResult, TabulatedOptions, VectorResult};
 use crate::form::FormError;
 use crate::program::{ProductRoles, ResultRoles, SumRoles, stage};
 use crate::tabulated::{Integral, IntegralType, TabulatedForm, Term, TermArgument};
-use purlin_ir::{Access, Affine, BinaryOp, Expr, VarId};
+use kingpost_ir::{Access, Affine, BinaryOp, Expr, VarId};
 use std::collections::BTreeSet;
 
 /// The columns of an argument of a term.

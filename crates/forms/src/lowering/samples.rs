@@ -1,8 +1,8 @@
 //! Where an integral is sampled: on the reference cell, or on each of its facets.
 
 use crate::form::{FormError, Measure, Region};
-use purlin_fem::element::{CellShape, n_orientations, oriented_point};
-use purlin_fem::quadrature::rule;
+use kingpost_fem::element::{CellShape, n_orientations, oriented_point};
+use kingpost_fem::quadrature::rule;
 
 /// Points and weights of a rule.
 pub(super) struct Samples {

@@ -8,7 +8,7 @@ use super::parameters::Signature;
 use super::{LoweredArgument, LoweredRole, MatrixResult, SparseCount, SparseList, VectorResult};
 use crate::form::FormError;
 use crate::tabulated::{Role, TabulatedForm};
-use purlin_ir::{Affine, Assumption, Direction, ScalarType, VarId};
+use kingpost_ir::{Affine, Assumption, Direction, ScalarType, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where the entries of an entity's matrix stand in a sparse matrix.

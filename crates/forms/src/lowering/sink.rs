@@ -6,7 +6,7 @@ use super::names::Names;
 use super::pointwise::{Sink, unknown};
 use super::signature::Vars;
 use crate::form::FormError;
-use purlin_ir::{Access, Expr, Kernel, KernelBuilder, ScalarType, VarId};
+use kingpost_ir::{Access, Expr, Kernel, KernelBuilder, ScalarType, VarId};
 use std::collections::BTreeMap;
 
 /// Writes the instructions of the geometry and pointwise stages.

@@ -7,7 +7,7 @@ use super::needed::matrix_extents;
 use crate::form::FormError;
 use crate::program::stage;
 use crate::tabulated::{Side, Transform};
-use purlin_ir::{Access, Expr, VarId};
+use kingpost_ir::{Access, Expr, VarId};
 
 /// Which of a matrix and its transpose is multiplied by.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use super::LoweredKernel;
 use crate::form::FormError;
 use crate::tabulated::TabulatedForm;
-use purlin_primitives::Schedule;
-use purlin_primitives::primitives::MirrorTriangle;
+use kingpost_primitives::Schedule;
+use kingpost_primitives::primitives::MirrorTriangle;
 
 /// Proves that the matrices of the entities of each kernel are symmetric.
 ///

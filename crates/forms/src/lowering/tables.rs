@@ -2,7 +2,7 @@
 
 use super::names::Names;
 use foldhash::fast::FixedState;
-use purlin_ir::{KernelBuilder, ScalarType, TableData, VarId};
+use kingpost_ir::{KernelBuilder, ScalarType, TableData, VarId};
 use std::collections::HashMap;
 
 /// Tables that were declared already: equal ones are one.

@@ -19,8 +19,8 @@ use crate::tabulated::{
     Precision, Relation, Role, Side, Space, Table, TabulatedForm, Term, TermArgument, Transform, VERSION,
     Values,
 };
-use purlin_fem::element::{ComposedElement, ElementTable, Pullback};
-use purlin_fem::numbering::EntityTransform;
+use kingpost_fem::element::{ComposedElement, ElementTable, Pullback};
+use kingpost_fem::numbering::EntityTransform;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A tabulated form, and what its spaces and functions were.
@@ -105,7 +105,7 @@ pub(super) fn tabulate(form: &PulledForm, options: &LoweringOptions) -> Result<T
         integrals.push(Tabulating::new(form, integral, options.point_orbits)?.integral()?);
     }
     let tabulated = TabulatedForm {
-        purlin_form: VERSION,
+        kingpost_form: VERSION,
         name: options.name.clone(),
         cell: form.cell,
         gdim: dim,
@@ -148,7 +148,7 @@ fn nodes(element: &ComposedElement) -> Option<Vec<Vec<f64>>> {
 }
 
 /// What cells do to the degrees of freedom of an element, in the order of the states of
-/// [`ComposedNumbering`](purlin_fem::numbering::ComposedNumbering).
+/// [`ComposedNumbering`](kingpost_fem::numbering::ComposedNumbering).
 fn transforms(element: &ComposedElement) -> Result<Vec<Transform>, FormError> {
     let mut all = Vec::new();
     for part in element.parts() {

@@ -6,7 +6,7 @@
 
 use super::{MatrixResult, TabulatedOptions};
 use crate::tabulated::{Integral, Precision, Space, TabulatedForm, Values};
-use purlin_fem::element::CellShape;
+use kingpost_fem::element::CellShape;
 
 /// For each new column, the old one.
 pub(super) type Order = Vec<usize>;

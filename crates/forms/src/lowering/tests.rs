@@ -5,11 +5,11 @@
 use super::{ArgumentRole, LoweringOptions, lower};
 use crate::form::*;
 use crate::reference;
-use purlin_fem::element::CellShape;
-use purlin_fem::mesh::Mesh;
-use purlin_fem::numbering::Numbering;
-use purlin_fem::quadrature::QuadratureScheme;
-use purlin_interp::interpret;
+use kingpost_fem::element::CellShape;
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::numbering::Numbering;
+use kingpost_fem::quadrature::QuadratureScheme;
+use kingpost_interp::interpret;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Numbers in [-1, 1) from a linear congruential generator.
@@ -209,7 +209,7 @@ fn functions_may_have_the_names_of_parts_of_the_kernel() {
     let mesh = mesh(CellShape::Triangle, &mut random);
     let space = FunctionSpace::scalar(CellShape::Triangle, 2);
     let names =
-        ["cell", "x", "y_cell", "abs_det", "weights", "scatter", "rotate", "HUGE_VAL", "_K", "purlin_x"];
+        ["cell", "x", "y_cell", "abs_det", "weights", "scatter", "rotate", "HUGE_VAL", "_K", "kingpost_x"];
     for name in names {
         let u = coefficient(name, &space);
         let form = (u.clone() * test(&space) + inner(grad(&u), grad(test(&space)))) * dx();

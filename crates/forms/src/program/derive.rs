@@ -3,8 +3,8 @@
 use super::{
     Block, CellLoop, CellProgram, CellSum, ElementResult, Evaluation, Gather, NotAnAction, Products,
 };
-use purlin_ir::{AddressSpace, Expr, InameId, Insn, InsnId, Kernel, VarId, VarKind, Variable};
-use purlin_primitives::schedule::{Array, Loop, Statement};
+use kingpost_ir::{AddressSpace, Expr, InameId, Insn, InsnId, Kernel, VarId, VarKind, Variable};
+use kingpost_primitives::schedule::{Array, Loop, Statement};
 use std::collections::BTreeSet;
 
 /// Loops and instructions by role, as lowering writes them or the tags of a text say; each list in

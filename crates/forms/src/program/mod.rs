@@ -4,9 +4,9 @@
 //! [read](CellProgram::read) from the tags of its instructions, which are those of [`stage`].
 //!
 //! ```
-//! use purlin_forms::program::CellProgram;
-//! use purlin_fem::element::CellShape;
-//! use purlin_forms::{form::*, lowering::{LoweringOptions, lower}};
+//! use kingpost_forms::program::CellProgram;
+//! use kingpost_fem::element::CellShape;
+//! use kingpost_forms::{form::*, lowering::{LoweringOptions, lower}};
 //!
 //! let space = FunctionSpace::scalar(CellShape::Triangle, 2);
 //! let (u, v) = (coefficient("u", &space), test(&space));
@@ -25,8 +25,8 @@ pub mod stage;
 
 pub(crate) use derive::{BlockRoles, EvaluationRoles, ProductRoles, ResultRoles, Roles, SumRoles};
 
-use purlin_ir::{Kernel, ScalarType};
-use purlin_primitives::schedule::{Array, Loop, Statement};
+use kingpost_ir::{Kernel, ScalarType};
+use kingpost_primitives::schedule::{Array, Loop, Statement};
 
 /// An operator action by the roles of its parts, as Kulkarni & Klöckner 2025's Algorithm 2 has
 /// them: for each cell it gathers, computes the geometry, zeroes the element vectors, runs a loop

@@ -2,8 +2,8 @@
 
 use super::derive::{BlockRoles, EvaluationRoles, ProductRoles, ResultRoles, Roles, SumRoles};
 use super::{CellLoop, CellProgram, NotAnAction, stage};
-use purlin_ir::{Expr, InameId, Insn, InsnId, Kernel, VarId};
-use purlin_primitives::schedule::{Loop, Statement};
+use kingpost_ir::{Expr, InameId, Insn, InsnId, Kernel, VarId};
+use kingpost_primitives::schedule::{Loop, Statement};
 
 impl CellProgram {
     /// Reads the roles of a kernel's parts from the tags of its instructions ([`stage`]) and their

@@ -6,7 +6,7 @@ use super::number::Number;
 use super::sum::Sum;
 use super::tables::{FieldTable, Tables};
 use crate::form::FormError;
-use purlin_fem::mesh::Mesh;
+use kingpost_fem::mesh::Mesh;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 

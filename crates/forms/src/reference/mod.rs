@@ -7,8 +7,8 @@
 //! which are tested on their own.
 //!
 //! ```
-//! use purlin_fem::{element::CellShape, mesh::Mesh};
-//! use purlin_forms::{form::*, reference};
+//! use kingpost_fem::{element::CellShape, mesh::Mesh};
+//! use kingpost_forms::{form::*, reference};
 //!
 //! let mesh = Mesh::unit_square(2)?;
 //! let space = FunctionSpace::scalar(CellShape::Triangle, 1);
@@ -27,7 +27,7 @@ mod sum;
 mod tables;
 
 use crate::form::{Form, FormError, Inputs};
-use purlin_fem::mesh::Mesh;
+use kingpost_fem::mesh::Mesh;
 use sum::Sum;
 use tables::Tables;
 

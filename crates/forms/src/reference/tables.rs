@@ -2,10 +2,10 @@
 
 use crate::form::walk::for_each_node;
 use crate::form::{Coefficient, Constant, Expr, Form, FormError, FunctionSpace, Inputs, Kind, Role};
-use purlin_fem::element::LagrangeElement;
-use purlin_fem::mesh::Mesh;
-use purlin_fem::numbering::Numbering;
-use purlin_fem::quadrature::rule;
+use kingpost_fem::element::LagrangeElement;
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::numbering::Numbering;
+use kingpost_fem::quadrature::rule;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -4,9 +4,9 @@
 
 use super::action;
 use crate::form::*;
-use purlin_fem::element::CellShape;
-use purlin_fem::mesh::Mesh;
-use purlin_fem::numbering::Numbering;
+use kingpost_fem::element::CellShape;
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::numbering::Numbering;
 
 /// Degrees of freedom of the interpolant of a function with some components.
 fn interpolate(mesh: &Mesh, degree: usize, f: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {

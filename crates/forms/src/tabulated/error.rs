@@ -1,9 +1,9 @@
 //! What can be wrong with a tabulated form.
 
 use crate::form::FormError;
-use purlin_capacity::OutOfMemory;
-use purlin_fem::mesh::MeshError;
-use purlin_fem::sparse::PatternError;
+use kingpost_capacity::OutOfMemory;
+use kingpost_fem::mesh::MeshError;
+use kingpost_fem::sparse::PatternError;
 
 /// Why a tabulated form is not read, checked, lowered or bound.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum TabulatedError {
         message: String,
     },
     /// Another version of the format.
-    #[error("`purlin_form`: found version {found}, needed {needed}; export the form again")]
+    #[error("`kingpost_form`: found version {found}, needed {needed}; export the form again")]
     Version {
         /// The version of the text.
         found: u32,

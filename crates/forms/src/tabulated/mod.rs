@@ -22,8 +22,8 @@ pub use node::{Arithmetic, Bessel, Function as MathFunction, Node, Relation};
 pub use schema::json_schema;
 pub use values::Values;
 
-use purlin_fem::element::CellShape;
-use purlin_ir::ScalarType;
+use kingpost_fem::element::CellShape;
+use kingpost_ir::ScalarType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,8 +35,9 @@ pub const VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TabulatedForm {
-    /// Version of the format: [`VERSION`].
-    pub purlin_form: u32,
+    /// Version of the format: [`VERSION`]. The alias is of exporters before 0.3.
+    #[serde(alias = "purlin_form")]
+    pub kingpost_form: u32,
     /// Name of the kernel.
     pub name: String,
     /// The reference cell.

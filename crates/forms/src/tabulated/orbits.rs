@@ -1,7 +1,7 @@
 //! Points of quadrature rules in orbits of symmetric vertices.
 
 use super::{TabulatedForm, Values};
-use purlin_fem::cell::orbits_of_points;
+use kingpost_fem::cell::orbits_of_points;
 
 impl TabulatedForm {
     /// The form with the points of each rule in orbits, one after the other: a point that an orbit has

@@ -4,7 +4,7 @@ use super::{
     Integral, IntegralType, MathFunction, Node, Role, Side, Space, Table, TabulatedError, TabulatedForm,
     TermArgument, VERSION,
 };
-use purlin_ir::verify::is_name;
+use kingpost_ir::verify::is_name;
 use std::collections::BTreeSet;
 
 /// Maximum number of columns, and of components: sizes of arrays stay far within 64 bits.
@@ -37,8 +37,8 @@ impl TabulatedForm {
     /// [`TabulatedError::Version`], or [`TabulatedError::Invalid`] with the path of the first part
     /// that does not fit.
     pub fn validate(&self) -> Result<(), TabulatedError> {
-        if self.purlin_form != VERSION {
-            return Err(TabulatedError::Version { found: self.purlin_form, needed: VERSION });
+        if self.kingpost_form != VERSION {
+            return Err(TabulatedError::Version { found: self.kingpost_form, needed: VERSION });
         }
         if !(self.cell.dim()..=3).contains(&self.gdim) {
             return invalid(

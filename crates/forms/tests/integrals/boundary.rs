@@ -3,16 +3,16 @@
 #![allow(clippy::unwrap_used)] // what a failed test does
 
 use crate::on_meshes::{interpreted, mesh, numbers};
-use purlin_fem::element::CellShape::{self, Hexahedron, Interval, Quadrilateral, Tetrahedron, Triangle};
-use purlin_fem::element::ElementFamily::{NedelecFirst, RaviartThomas};
-use purlin_fem::mesh::Mesh;
-use purlin_fem::numbering::ComposedNumbering;
-use purlin_forms::form::{
+use kingpost_fem::element::CellShape::{self, Hexahedron, Interval, Quadrilateral, Tetrahedron, Triangle};
+use kingpost_fem::element::ElementFamily::{NedelecFirst, RaviartThomas};
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::numbering::ComposedNumbering;
+use kingpost_forms::form::{
     Expr, Form, FormError, FunctionSpace, Inputs, as_vector, coefficient, coordinate, cos, derivative, div,
     ds, dx, facet_normal, grad, inner, sin, test,
 };
-use purlin_forms::lowering::{LoweringOptions, MeshForm, lower};
-use purlin_forms::reference;
+use kingpost_forms::lowering::{LoweringOptions, MeshForm, lower};
+use kingpost_forms::reference;
 
 /// A vector field of degree 2 with different components.
 fn field(cell: CellShape) -> Expr {

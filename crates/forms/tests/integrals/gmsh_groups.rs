@@ -3,14 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use crate::on_meshes::interpreted;
+use kingpost_fem::element::CellShape::{self, Hexahedron, Interval, Quadrilateral, Tetrahedron, Triangle};
+use kingpost_fem::mesh::{CellTags, Mesh};
+use kingpost_forms::form::{Form, FunctionSpace, Inputs, Measure, avg, dS, ds, dx, test};
+use kingpost_forms::import::{Imported, from_json};
+use kingpost_forms::lowering::{LoweringOptions, MeshForm};
+use kingpost_interp::interpret;
+use kingpost_sample::config;
 use proptest::prelude::*;
-use purlin_fem::element::CellShape::{self, Hexahedron, Interval, Quadrilateral, Tetrahedron, Triangle};
-use purlin_fem::mesh::{CellTags, Mesh};
-use purlin_forms::form::{Form, FunctionSpace, Inputs, Measure, avg, dS, ds, dx, test};
-use purlin_forms::import::{Imported, from_json};
-use purlin_forms::lowering::{LoweringOptions, MeshForm};
-use purlin_interp::interpret;
-use purlin_sample::config;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How a file is written.

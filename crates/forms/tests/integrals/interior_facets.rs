@@ -3,17 +3,17 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use crate::on_meshes::{interpreted, mesh, numbers};
-use purlin_fem::element::CellShape::{self, Hexahedron, Interval, Quadrilateral, Tetrahedron, Triangle};
-use purlin_fem::element::ElementFamily::RaviartThomas;
-use purlin_fem::mesh::{Facet, Mesh};
-use purlin_fem::numbering::ComposedNumbering;
-use purlin_forms::form::{
+use kingpost_fem::element::CellShape::{self, Hexahedron, Interval, Quadrilateral, Tetrahedron, Triangle};
+use kingpost_fem::element::ElementFamily::RaviartThomas;
+use kingpost_fem::mesh::{Facet, Mesh};
+use kingpost_fem::numbering::ComposedNumbering;
+use kingpost_forms::form::{
     Expr, Form, FunctionSpace, Inputs, action, as_matrix, as_vector, avg, cell_diameter, cell_volume,
     coefficient, coordinate, dS, derivative, div, dot, ds, dx, facet_area, facet_normal, grad, inner, jump,
     jump_along, minus, plus, sin, split, test, trial,
 };
-use purlin_forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
-use purlin_interp::interpret;
+use kingpost_forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
+use kingpost_interp::interpret;
 
 fn assert_equal(found: &[f64], expected: &[f64], what: &str) {
     let size = expected.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
@@ -426,7 +426,7 @@ fn matrices_of_entities_and_diagonals() {
     let facets = mesh.facets().into_iter().filter(|f| f.other.is_some());
     // facets go by their vertices in the kernel: take them from its own list
     let cells: Vec<usize> = match memory.get("facet_cells").unwrap() {
-        purlin_interp::Value::I32(list) => list.iter().map(|c| *c as usize).collect(),
+        kingpost_interp::Value::I32(list) => list.iter().map(|c| *c as usize).collect(),
         other => panic!("{other:?}"),
     };
     assert_eq!(cells.len(), 2 * facets.count());

@@ -1,11 +1,11 @@
 //! Forms on meshes of all shapes, interpreted.
 #![allow(clippy::unwrap_used)] // what a failed test does
 
-use purlin_fem::element::CellShape::{self, Hexahedron, Quadrilateral, Tetrahedron, Triangle};
-use purlin_fem::mesh::Mesh;
-use purlin_forms::form::{Form, Inputs};
-use purlin_forms::lowering::{LoweringOptions, MeshForm};
-use purlin_interp::interpret;
+use kingpost_fem::element::CellShape::{self, Hexahedron, Quadrilateral, Tetrahedron, Triangle};
+use kingpost_fem::mesh::Mesh;
+use kingpost_forms::form::{Form, Inputs};
+use kingpost_forms::lowering::{LoweringOptions, MeshForm};
+use kingpost_interp::interpret;
 
 /// The unit mesh with its inner vertices moved, all vertices renumbered, and the cells of simplices
 /// turned, also to the other orientation.

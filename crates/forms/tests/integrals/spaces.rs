@@ -1,20 +1,20 @@
 //! Forms on spaces of all families, interpreted, against sums over cells that are written out here.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
-use purlin_fem::element::{CellShape, ElementFamily, LagrangeVariant, Pullback};
-use purlin_fem::mesh::Mesh;
-use purlin_fem::numbering::{ComposedNumbering, Numbering, NumberingOrder};
-use purlin_fem::quadrature::{QuadratureScheme, rule};
-use purlin_forms::form::{
+use kingpost_fem::element::{CellShape, ElementFamily, LagrangeVariant, Pullback};
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::numbering::{ComposedNumbering, Numbering, NumberingOrder};
+use kingpost_fem::quadrature::{QuadratureScheme, rule};
+use kingpost_forms::form::{
     FunctionSpace, Inputs, coefficient, coordinate, curl, div, dx, grad, inner, split, test,
 };
-use purlin_forms::lowering::{LoweringOptions, MeshForm, NumberedMesh, lower};
-use purlin_sample::is_long_run;
+use kingpost_forms::lowering::{LoweringOptions, MeshForm, NumberedMesh, lower};
+use kingpost_sample::is_long_run;
 
 use crate::on_meshes::{interpreted, mesh, numbers};
 use CellShape::{Hexahedron, Quadrilateral, Tetrahedron, Triangle};
 use ElementFamily::{BrezziDouglasMarini, Bubble, NedelecFirst, NedelecSecond, RaviartThomas};
-use purlin_interp::interpret;
+use kingpost_interp::interpret;
 
 /// Global degrees of freedom of a cell, and a matrix.
 type CellMap = (Vec<usize>, Vec<Vec<f64>>);

@@ -3,19 +3,19 @@
 //! `tests/tabulated` holds forms with arrays on small meshes and the results of FFCx's kernels.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
-use purlin_fem::element::CellShape;
-use purlin_fem::mesh::Mesh;
-use purlin_fem::numbering::Numbering;
-use purlin_fem::sparse::{CsrPart, CsrPattern};
-use purlin_forms::form::{
+use kingpost_fem::element::CellShape;
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::numbering::Numbering;
+use kingpost_fem::sparse::{CsrPart, CsrPattern};
+use kingpost_forms::form::{
     FunctionSpace, coefficient, constant, coordinate, dot, dx, grad, inner, sqrt, test, vector_constant,
 };
-use purlin_forms::import::{Array, Imported, MeshInputs, from_json};
-use purlin_forms::lowering::{
+use kingpost_forms::import::{Array, Imported, MeshInputs, from_json};
+use kingpost_forms::lowering::{
     LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, TabulatedOptions, lower, tabulate,
 };
-use purlin_forms::tabulated::{IntegralType, Precision, Role, TabulatedForm, json_schema};
-use purlin_interp::{Memory, Value, interpret};
+use kingpost_forms::tabulated::{IntegralType, Precision, Role, TabulatedForm, json_schema};
+use kingpost_interp::{Memory, Value, interpret};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -341,8 +341,8 @@ fn parts_that_do_not_fit_are_named() {
     };
     let cases = [
         (
-            refused("\"purlin_form\":1", "\"purlin_form\":2"),
-            "`purlin_form`: found version 2, needed 1; export the form again",
+            refused("\"kingpost_form\":1", "\"kingpost_form\":2"),
+            "`kingpost_form`: found version 2, needed 1; export the form again",
         ),
         (refused("\"gdim\":2", "\"gdim\":1"), "`gdim`: found 1, needed 2 to 3 for cells of a triangle"),
         (

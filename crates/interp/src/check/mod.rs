@@ -18,8 +18,8 @@ use super::machine::Machine;
 use super::memory::Memory;
 use super::store;
 use super::symmetry;
-use purlin_ir::ids::{Id, InsnId, VarId};
-use purlin_ir::kernel::{Assumption, Kernel};
+use kingpost_ir::ids::{Id, InsnId, VarId};
+use kingpost_ir::kernel::{Assumption, Kernel};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -119,7 +119,7 @@ fn open(accesses: &[AccessProof]) -> BTreeSet<InsnId> {
 
 /// Checks what a kernel is about to be launched with: its assumptions on parameters and maps, and
 /// every access that could leave its array. `accesses` are all of the kernel's, and what is proved
-/// of them without values; `purlin_analysis::Analysis::check_launch` supplies them.
+/// of them without values; `kingpost_analysis::Analysis::check_launch` supplies them.
 ///
 /// Values that neither an index nor a bound or condition depends on are not looked at, and need not
 /// be there.

@@ -4,9 +4,9 @@ use crate::memory::Memory;
 use crate::node::{
     Complex, Conversion, Disjunct, Form, Int, IntOp, Number, Place, Program, Real, Statement, Truth,
 };
-use purlin_ir::constant::TableData;
-use purlin_ir::ids::{Id, InameId, VarId};
-use purlin_ir::kernel::{Direction, Kernel, VarKind};
+use kingpost_ir::constant::TableData;
+use kingpost_ir::ids::{Id, InameId, VarId};
+use kingpost_ir::kernel::{Direction, Kernel, VarKind};
 use std::collections::HashMap;
 
 /// The integers from the first to the second; `None` if nothing is known. Bounds are those of

@@ -3,7 +3,7 @@
 use crate::node::{
     Complex, Disjunct, Form, Int, Number, Place, Program, Real, Statement, Step, Touch, Truth,
 };
-use purlin_ir::ids::{Id, InameId, InsnId, VarId};
+use kingpost_ir::ids::{Id, InameId, InsnId, VarId};
 use std::collections::BTreeSet;
 
 /// Reduces a program to the places that `follow` goes to and to what these depend on; the variables

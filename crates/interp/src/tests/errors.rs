@@ -2,7 +2,7 @@
 
 use super::{F32, F64, I32, I64, c};
 use crate::{Memory, check_launch, interpret, interpret_with};
-use purlin_ir::{
+use kingpost_ir::{
     Access, Affine, Assumption, AxisImage, BinaryOp, Constraint, Direction, Domain, Expr, Kernel,
     KernelBuilder, ScalarType, Symmetry, UpdateOp, VarId,
 };
@@ -105,7 +105,7 @@ fn operations_on_elements_have_a_result_of_their_type() {
             "kernel k\n\nparam n: i32\narg x: i32[2] in\narg y: i64[1] out\ntemp t: i32 private\n\n\
              t0: t = x[0]\nfor i in 0..1\n  s: y[i] = {rhs}\n"
         );
-        purlin_ir::text::parse(&text).unwrap()
+        kingpost_ir::text::parse(&text).unwrap()
     };
     let memory = || Memory::new().param("n", i64::from(i32::MAX)).value("x", vec![i32::MAX, 1]);
     let refused = |rhs: &str, value: &str| {

@@ -1,7 +1,7 @@
 //! Declared functions, and truth values that are compared.
 
 use crate::{InterpError, Memory, Value, interpret};
-use purlin_ir::text::parse;
+use kingpost_ir::text::parse;
 
 #[test]
 fn declared_functions_are_what_they_compute() {

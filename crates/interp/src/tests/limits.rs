@@ -3,7 +3,7 @@
 use super::{F64, I64, c};
 use crate::check::{AccessProof, check_launch_within};
 use crate::{Memory, interpret, interpret_with};
-use purlin_ir::{Access, Affine, Constraint, Direction, Domain, KernelBuilder, UpdateOp};
+use kingpost_ir::{Access, Affine, Constraint, Direction, Domain, KernelBuilder, UpdateOp};
 
 /// Counts the iterations of `lo <= i < hi` with both bounds parameters times a coefficient.
 fn iterations(lo: i64, hi: i64, coefficient: i64) -> Result<i64, String> {
@@ -97,9 +97,9 @@ fn a_check_of_many_instances_ends() {
     let y = b.argument("y", I64, [Affine::var(n)], Direction::InOut);
     let i = b.iname("i", |i| Domain::range(i, &c(0), &Affine::var(n)));
     b.open(i);
-    let entry = purlin_ir::Expr::Load(Access::new(map, [purlin_ir::Expr::Iname(i)]));
-    let own = Box::new(purlin_ir::Expr::Iname(i));
-    let place = purlin_ir::Expr::Binary(purlin_ir::BinaryOp::Sub, Box::new(entry), own);
+    let entry = kingpost_ir::Expr::Load(Access::new(map, [kingpost_ir::Expr::Iname(i)]));
+    let own = Box::new(kingpost_ir::Expr::Iname(i));
+    let place = kingpost_ir::Expr::Binary(kingpost_ir::BinaryOp::Sub, Box::new(entry), own);
     b.update("s", Access::new(y, [place]), UpdateOp::Add, 1);
     b.close_loop();
     let kernel = b.finish().unwrap();

@@ -2,7 +2,7 @@
 
 use super::{F64, I32, Random, c};
 use crate::{Memory, Observer, Value, interpret, interpret_with};
-use purlin_ir::{
+use kingpost_ir::{
     Access, Affine, BinaryOp, Constraint, Direction, Domain, Expr, InameId, InsnId, Kernel, KernelBuilder,
     TableData, UpdateOp, VarId,
 };
@@ -260,7 +260,7 @@ fn predicate_and_short_circuit_keep_reads_inside() {
     let both = Expr::binary(BinaryOp::And, inside(), Expr::binary(BinaryOp::Lt, next(), 0.0));
     let value = Expr::Select(Box::new(inside()), Box::new(next()), Box::new(7.0.into()));
     let s = b.assign("s", Access::new(y, [i.into()]), value);
-    b.insn_mut(s).predicate = Some(Expr::Unary(purlin_ir::UnaryOp::Not, Box::new(both)));
+    b.insn_mut(s).predicate = Some(Expr::Unary(kingpost_ir::UnaryOp::Not, Box::new(both)));
     b.close_loop();
     let mut memory = Memory::new().param("n", 4).value("x", vec![1.0, -2.0, 3.0, 4.0]);
     memory.set("y", vec![9.0; 4]);

@@ -7,8 +7,8 @@ mod limits;
 mod loops;
 mod values;
 
-use purlin_ir::{Affine, ScalarType};
-pub(crate) use purlin_sample::Random;
+use kingpost_ir::{Affine, ScalarType};
+pub(crate) use kingpost_sample::Random;
 
 pub(crate) fn c(value: i64) -> Affine {
     Affine::constant(value)

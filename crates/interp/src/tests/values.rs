@@ -2,7 +2,7 @@
 
 use super::{F32, F64, I32, I64, Random};
 use crate::{Memory, Value, interpret};
-use purlin_ir::{
+use kingpost_ir::{
     Access, BinaryOp, Complex, Direction, Expr, KernelBuilder, MathFn, Reduction, Rule, ScalarType, UpdateOp,
     VarId,
 };
@@ -77,7 +77,7 @@ fn integer_reductions_count() {
     let mut b = KernelBuilder::new("kernel_k");
     let y = b.argument("y", I32, [], Direction::Out);
     let i = b.range("i", super::c(0), super::c(5));
-    let j = b.range("j", super::c(0), purlin_ir::Affine::iname(i));
+    let j = b.range("j", super::c(0), kingpost_ir::Affine::iname(i));
     let sum =
         Reduction { op: UpdateOp::Max, inames: vec![i, j], body: Box::new(Expr::from(i) * Expr::from(j)) };
     b.assign("s", Access::scalar(y), Expr::Reduce(sum));

@@ -106,7 +106,7 @@ pub const fn width(text: &str) -> i64 {
     32
 }
 
-/// Whether a callee is one of these, word for word: its code is Purlin's own.
+/// Whether a callee is one of these, word for word: its code is Kingpost's own.
 ///
 /// Code of any other callee comes from whoever wrote the kernel or the recipe that holds it, and is
 /// compiled and run as it stands.

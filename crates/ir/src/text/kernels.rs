@@ -24,9 +24,9 @@ use crate::kernel::Kernel;
 /// for i in 0..n
 ///   x[i] += 2
 /// ";
-/// let kernels = purlin_ir::text::parse_all(text)?;
+/// let kernels = kingpost_ir::text::parse_all(text)?;
 /// assert_eq!(kernels.iter().map(|k| k.name.as_str()).collect::<Vec<_>>(), ["scale", "shift"]);
-/// # Ok::<(), purlin_ir::text::ParseErrors>(())
+/// # Ok::<(), kingpost_ir::text::ParseErrors>(())
 /// ```
 ///
 /// # Errors

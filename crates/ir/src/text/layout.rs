@@ -26,12 +26,12 @@ const HELP: &str = "write `strides(â€¦)` with one stride for each axis, `order(â
 /// Its text, also in JSON, is that of declarations; none is dense and row-major.
 ///
 /// ```
-/// use purlin_ir::text::NamedLayout;
+/// use kingpost_ir::text::NamedLayout;
 ///
 /// let layout: NamedLayout = "strides(n+1, 1) vector(1)".parse()?;
 /// assert_eq!(layout.to_string(), "strides(n + 1, 1) vector(1)");
 /// assert_eq!("".parse::<NamedLayout>()?, NamedLayout::default());
-/// # Ok::<(), purlin_ir::text::ParseErrors>(())
+/// # Ok::<(), kingpost_ir::text::ParseErrors>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NamedLayout {

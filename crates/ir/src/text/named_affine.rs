@@ -13,7 +13,7 @@ use crate::ids::{Id, VarId};
 /// Reads a quasi-affine expression, in which `value` says what the names stand for.
 ///
 /// ```
-/// use purlin_ir::{Affine, text};
+/// use kingpost_ir::{Affine, text};
 ///
 /// let value = |name: &str| (name == "t").then(|| Affine::constant(5));
 /// assert_eq!(text::parse_affine("2*t + floor_div(t, 4)", &value)?, Affine::constant(11));

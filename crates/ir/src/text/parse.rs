@@ -30,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// first rule of [`crate::verify`] that is broken.
 ///
 /// ```
-/// let kernel = purlin_ir::text::parse("
+/// let kernel = kingpost_ir::text::parse("
 /// kernel scale
 /// param n: i32
 /// arg x: f64[n] inout
@@ -38,8 +38,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// for i in 0..n
 ///   s: x[i] *= 2
 /// ")?;
-/// assert_eq!(purlin_ir::text::parse(&kernel.to_string())?, kernel);
-/// # Ok::<(), purlin_ir::text::ParseErrors>(())
+/// assert_eq!(kingpost_ir::text::parse(&kernel.to_string())?, kernel);
+/// # Ok::<(), kingpost_ir::text::ParseErrors>(())
 /// ```
 pub fn parse(source: &str) -> Result<Kernel, ParseErrors> {
     parse_with(source, None)
@@ -254,7 +254,7 @@ impl<'s> Parser<'s> {
                 return Err(fail_help(
                     span,
                     "a second kernel",
-                    "name the one to read, as in `FILE.purlin#NAME`, or read all with `parse_all`",
+                    "name the one to read, as in `FILE.kingpost#NAME`, or read all with `parse_all`",
                 ));
             }
             if !first {

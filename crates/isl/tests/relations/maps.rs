@@ -1,5 +1,5 @@
 //! Maps: construction, composition, orders, witnesses.
-use purlin_isl::{Affine, Constraint, IslError, Map, MapSpace, Set, SetSpace, lex_less};
+use kingpost_isl::{Affine, Constraint, IslError, Map, MapSpace, Set, SetSpace, lex_less};
 
 fn map(text: &str) -> Map {
     Map::read_str(text).unwrap()

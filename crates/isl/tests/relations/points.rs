@@ -1,5 +1,5 @@
 //! Witnesses, counts, enumeration, piecewise bounds; threads and memory.
-use purlin_isl::{Affine, Constraint, IslError, Set, SetSpace};
+use kingpost_isl::{Affine, Constraint, IslError, Set, SetSpace};
 
 fn set(text: &str) -> Set {
     Set::read_str(text).unwrap()

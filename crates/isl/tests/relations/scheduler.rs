@@ -1,5 +1,5 @@
 //! Schedules of small programs.
-use purlin_isl::{Affine, IslError, Map, Objective, ScheduleTree, Scheduling, Set, with_operation_limit};
+use kingpost_isl::{Affine, IslError, Map, Objective, ScheduleTree, Scheduling, Set, with_operation_limit};
 
 fn map(text: &str) -> Map {
     Map::read_str(text).unwrap()
@@ -30,7 +30,7 @@ fn stencil() -> Scheduling {
     problem
 }
 
-fn band(tree: &ScheduleTree) -> &purlin_isl::Band {
+fn band(tree: &ScheduleTree) -> &kingpost_isl::Band {
     match tree {
         ScheduleTree::Band(band) => band,
         other => panic!("{other:?}"),

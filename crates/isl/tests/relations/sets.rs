@@ -1,5 +1,5 @@
 //! Sets: construction from constraints, algebra, names.
-use purlin_isl::{Affine, Constraint, IslError, Set, SetSpace};
+use kingpost_isl::{Affine, Constraint, IslError, Set, SetSpace};
 
 fn ge(expr: Affine) -> Constraint {
     Constraint::non_negative(expr)
@@ -163,7 +163,7 @@ fn syntax_errors_and_limits_are_errors() {
     assert!(!set("{ [i] }").is_empty().unwrap());
     let hard =
         set("{ [a,b,c,d] : 7a + 11b + 13c + 17d = 5 and 3a > 2b and 5c < 4d and a + b + c + d > 100 }");
-    let error = purlin_isl::with_operation_limit(1, || hard.lexmin_point()).unwrap_err();
+    let error = kingpost_isl::with_operation_limit(1, || hard.lexmin_point()).unwrap_err();
     assert!(matches!(error, IslError::Quota { limit: 1, .. }), "{error}");
     let asked = error.asked(|| "where `a` begins".to_owned()).to_string();
     assert_eq!(asked, "where `a` begins: the solver needed more than the 1 operations it was given");
@@ -176,16 +176,16 @@ fn syntax_errors_and_limits_are_errors() {
 fn limits_nest() {
     let hard =
         set("{ [a,b,c,d] : 7a + 11b + 13c + 17d = 5 and 3a > 2b and 5c < 4d and a + b + c + d > 100 }");
-    let takes = |limit: u64| purlin_isl::with_operation_limit(limit, || hard.lexmin_point()).is_ok();
+    let takes = |limit: u64| kingpost_isl::with_operation_limit(limit, || hard.lexmin_point()).is_ok();
     let (mut few, mut enough) = (1_u64, 1 << 30);
     while enough - few > 1 {
         let middle = few + (enough - few) / 2;
         if takes(middle) { enough = middle } else { few = middle }
     }
     let inside = |outer: u64, inner: u64, times: usize| {
-        purlin_isl::with_operation_limit(outer, || {
+        kingpost_isl::with_operation_limit(outer, || {
             (0..times)
-                .try_for_each(|_| purlin_isl::with_operation_limit(inner, || hard.lexmin_point()).map(drop))
+                .try_for_each(|_| kingpost_isl::with_operation_limit(inner, || hard.lexmin_point()).map(drop))
         })
     };
     let slack = 1000; // reading the count off takes some operations

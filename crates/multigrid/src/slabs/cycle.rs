@@ -10,9 +10,9 @@ use crate::options::HierarchyOptions;
 use crate::schedules::program_on_slab;
 use crate::texts::compiled;
 use crate::{Element, MultigridError, Precision};
-use purlin_codegen::Program;
-use purlin_runtime::{Backend, Buffer, Device, Executable};
-use purlin_solve::{Call, Communicator, Queue, Wire};
+use kingpost_codegen::Program;
+use kingpost_runtime::{Backend, Buffer, Device, Executable};
+use kingpost_solve::{Call, Communicator, Queue, Wire};
 
 /// A program for a kind of device.
 struct Made {
@@ -93,9 +93,9 @@ impl<'d> Hierarchy<'d> {
         let text = |text, vars: &[&str]| compiled(device, text, vars, precision);
         let neighbours = Neighbours {
             exchanges: Exchanges::default(),
-            pack: text(include_str!("../../kernels/pack.purlin"), &["from"])?,
-            unpack: text(include_str!("../../kernels/unpack.purlin"), &["to"])?,
-            add: text(include_str!("../../kernels/add_received.purlin"), &["to"])?,
+            pack: text(include_str!("../../kernels/pack.kingpost"), &["from"])?,
+            unpack: text(include_str!("../../kernels/unpack.kingpost"), &["to"])?,
+            add: text(include_str!("../../kernels/add_received.kingpost"), &["to"])?,
             n_whole: whole.len(),
             steps: mesh.steps_of_coarsest(),
             gathering: Gathering::new(device, element, mesh.at(whole[0]), communicator)?,

@@ -1,8 +1,8 @@
 //! The part of a level that a device has.
 
 use crate::{Element, MultigridError};
-use purlin_runtime::Device;
-use purlin_solve::{Communicator, Wire};
+use kingpost_runtime::Device;
+use kingpost_solve::{Communicator, Wire};
 use std::ops::Range;
 
 /// The finest mesh: cubes of `cells` cells a side, `height` of them after each other along the

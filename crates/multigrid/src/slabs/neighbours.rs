@@ -2,7 +2,7 @@
 
 use super::Exchanges;
 use super::level::{Gathering, Slab};
-use purlin_runtime::Executable;
+use kingpost_runtime::Executable;
 
 /// What the other parts of a mesh in slabs are to one.
 pub(crate) struct Neighbours {

@@ -6,8 +6,8 @@ use super::level::{Slab, SlabMesh};
 use crate::hierarchy::fits;
 use crate::kernels::Operation;
 use crate::{Element, Hierarchy, LevelOperator, Line, MultigridError, Order, Precision, VCycle};
-use purlin_runtime::{Arg, Buffer, Device, Executable, buffer_of, download_values};
-use purlin_solve::{
+use kingpost_runtime::{Arg, Buffer, Device, Executable, buffer_of, download_values};
+use kingpost_solve::{
     Call, Communicator, Gmres, GmresOptions, LinearReport, Operator, PreconditionerSide, Queue, SolveError,
     in_parts, run,
 };

@@ -3,17 +3,17 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::reference::{CASES, Random, dense, devices, element, inner_numbers, is_inner, largest, patches};
-use nalgebra::{DMatrix, DVector, Matrix3};
-use purlin_fem::element::CellShape;
-use purlin_fem::mesh::Mesh;
-use purlin_fem::quadrature::{gauss_jacobi, gauss_lobatto};
-use purlin_multigrid::kernels::Variant;
-use purlin_multigrid::{
+use kingpost_fem::element::CellShape;
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::quadrature::{gauss_jacobi, gauss_lobatto};
+use kingpost_multigrid::kernels::Variant;
+use kingpost_multigrid::{
     DeformedMesh, Dimension, Element, Hierarchy, HierarchyOptions, Line, MappedBox, MultigridError, Order,
     Precision, PreconditionedSolver, Relaxation, Start, Which,
 };
-use purlin_runtime::{Backend, Device, open};
-use purlin_solve::GmresOptions;
+use kingpost_runtime::{Backend, Device, open};
+use kingpost_solve::GmresOptions;
+use nalgebra::{DMatrix, DVector, Matrix3};
 use std::f64::consts::PI;
 
 /// Vertices moved at random by at most a tenth of a cell, and a coefficient from 0.5 to 1.5.
@@ -197,7 +197,8 @@ fn colours_are_those_of_dense_surrogates() {
                 assert_eq!(too_large > 1.0, larger, "{shear}: {too_large}");
                 let line = Line::new(degree).unwrap();
                 let n = 2 * degree - 1;
-                let inner = |m: &purlin_multigrid::Matrix| DMatrix::from_fn(n, n, |i, j| m.at(i + 1, j + 1));
+                let inner =
+                    |m: &kingpost_multigrid::Matrix| DMatrix::from_fn(n, n, |i, j| m.at(i + 1, j + 1));
                 let (mass, stiffness) = (inner(&line.mass), inner(&line.stiffness));
                 let h = 1.0 / cells as f64;
                 let along = |axis: usize| {

@@ -3,17 +3,17 @@
 
 #![allow(clippy::unwrap_used)]
 
-use nalgebra::DVector;
-use purlin_analysis::stats::bank_traffic;
-use purlin_codegen::{Options, Target, generate};
-use purlin_interp::{Memory, interpret};
-use purlin_multigrid::kernels::{Operation, plain};
-use purlin_multigrid::schedules::{Structure, schedule};
-use purlin_multigrid::{
+use kingpost_analysis::stats::bank_traffic;
+use kingpost_codegen::{Options, Target, generate};
+use kingpost_interp::{Memory, interpret};
+use kingpost_multigrid::kernels::{Operation, plain};
+use kingpost_multigrid::schedules::{Structure, schedule};
+use kingpost_multigrid::{
     Dimension, Element, Hierarchy, HierarchyOptions, Line, MultigridError, Order, Precision, Which,
 };
-use purlin_runtime::{Backend, open};
-use purlin_sample::is_long_run;
+use kingpost_runtime::{Backend, open};
+use kingpost_sample::is_long_run;
+use nalgebra::DVector;
 
 use crate::reference::{Random, dense, dense_colour, element, every_device, inner_numbers, largest, patches};
 

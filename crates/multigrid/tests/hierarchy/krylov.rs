@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use crate::reference::devices;
-use purlin_multigrid::{
+use kingpost_multigrid::{
     Dimension, Element, HierarchyOptions, MultigridError, Precision, PreconditionedSolver, Start, sine_load,
 };
-use purlin_runtime::{Backend, Device, open};
-use purlin_solve::{GmresOptions, PreconditionerSide};
+use kingpost_runtime::{Backend, Device, open};
+use kingpost_solve::{GmresOptions, PreconditionerSide};
 use std::f64::consts::PI;
 
 /// Iterations and error for the solution that is a product of sines, of Cui et al. 2024, §4.2.

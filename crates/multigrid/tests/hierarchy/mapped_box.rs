@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::reference::{Random, largest};
-use purlin_fem::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
-use purlin_fem::mesh::Mesh;
-use purlin_multigrid::{DeformedMesh, Dimension, MappedBox, MultigridError};
+use kingpost_fem::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
+use kingpost_fem::mesh::Mesh;
+use kingpost_multigrid::{DeformedMesh, Dimension, MappedBox, MultigridError};
 
 const fn shape(dimension: Dimension) -> CellShape {
     match dimension {

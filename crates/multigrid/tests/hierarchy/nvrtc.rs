@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use purlin_multigrid::kernels::Operation;
-use purlin_multigrid::schedules::{Structure, program};
-use purlin_multigrid::{Dimension, Element, Precision};
-use purlin_runtime::cuda::nvrtc;
-use purlin_runtime::{Backend, Cache};
+use kingpost_multigrid::kernels::Operation;
+use kingpost_multigrid::schedules::{Structure, program};
+use kingpost_multigrid::{Dimension, Element, Precision};
+use kingpost_runtime::cuda::nvrtc;
+use kingpost_runtime::{Backend, Cache};
 
 #[test]
 fn kernels_compile_for_a_card() {

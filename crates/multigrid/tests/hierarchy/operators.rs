@@ -2,21 +2,21 @@
 
 #![allow(clippy::unwrap_used)]
 
-use nalgebra::DVector;
-use purlin_fem::element::{CellShape, ElementFamily, FiniteElement, LagrangeElement, LagrangeVariant};
-use purlin_fem::mesh::Mesh;
-use purlin_fem::quadrature::{QuadratureScheme, rule};
-use purlin_forms::form::{FunctionSpace, Inputs, dx, grad, inner, test, trial};
-use purlin_forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
-use purlin_interp::{Memory, interpret};
-use purlin_multigrid::kernels::{Blocks, Operation, Variant, plain};
-use purlin_multigrid::schedules::{Structure, schedule};
-use purlin_multigrid::{
+use kingpost_fem::element::{CellShape, ElementFamily, FiniteElement, LagrangeElement, LagrangeVariant};
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::quadrature::{QuadratureScheme, rule};
+use kingpost_forms::form::{FunctionSpace, Inputs, dx, grad, inner, test, trial};
+use kingpost_forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
+use kingpost_interp::{Memory, interpret};
+use kingpost_multigrid::kernels::{Blocks, Operation, Variant, plain};
+use kingpost_multigrid::schedules::{Structure, schedule};
+use kingpost_multigrid::{
     Dimension, Element, Hierarchy, HierarchyOptions, Line, MultigridError, Order, Precision, TensorTables,
     Which,
 };
-use purlin_runtime::{Backend, open};
-use purlin_sample::is_long_run;
+use kingpost_runtime::{Backend, open};
+use kingpost_sample::is_long_run;
+use nalgebra::DVector;
 
 use crate::reference::{
     CASES, Random, dense, dense_colour, devices, element, every_device, inner_numbers, is_inner, largest,

@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // what a failed test does
 
+use kingpost_multigrid::{Dimension, Element, Line, Matrix};
+use kingpost_runtime::{Backend, Device, open};
+use kingpost_sample::is_long_run;
 use nalgebra::{DMatrix, DVector};
-use purlin_multigrid::{Dimension, Element, Line, Matrix};
-use purlin_runtime::{Backend, Device, open};
-use purlin_sample::is_long_run;
 
 /// Numbers between -1 and 1.
 pub struct Random(pub u64);

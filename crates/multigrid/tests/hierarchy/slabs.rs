@@ -2,15 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use purlin_ir::VarKind;
-use purlin_multigrid::kernels::{Operation, plain};
-use purlin_multigrid::schedules::program_on_slab;
-use purlin_multigrid::{
+use kingpost_ir::VarKind;
+use kingpost_multigrid::kernels::{Operation, plain};
+use kingpost_multigrid::schedules::program_on_slab;
+use kingpost_multigrid::{
     Dimension, Element, Exchanges, HierarchyOptions, MultigridError, Precision, PreconditionedSolver,
     SlabOptions, SlabSolver, Start, sine_load,
 };
-use purlin_runtime::{Backend, Device, open};
-use purlin_solve::{Communicator, GmresOptions, HostCommunicator, LinearReport};
+use kingpost_runtime::{Backend, Device, open};
+use kingpost_solve::{Communicator, GmresOptions, HostCommunicator, LinearReport};
 use std::f64::consts::PI;
 
 type Solved = (LinearReport, Vec<f64>, f64);
@@ -180,7 +180,7 @@ fn nothing_of_slabs_is_left_on_a_mesh() {
 /// The steps of every operation are proved on a slab for a card, also those of matrix instructions.
 #[test]
 fn cards_have_kernels_of_slabs() {
-    let all = purlin_sample::is_long_run(); // a minute
+    let all = kingpost_sample::is_long_run(); // a minute
     let on = (Backend::Cuda, "sm_90");
     for degree in if all { &[2, 7][..] } else { &[1] } {
         let element = Element::new(Dimension::Three, *degree).unwrap();

@@ -5,13 +5,13 @@
 use crate::reference::{
     CASES, Random, dense, devices, element, inner_numbers, is_inner, largest, patches, solved,
 };
-use nalgebra::{DMatrix, DVector};
-use purlin_multigrid::kernels::Variant;
-use purlin_multigrid::schedules::Structure;
-use purlin_multigrid::{
+use kingpost_multigrid::kernels::Variant;
+use kingpost_multigrid::schedules::Structure;
+use kingpost_multigrid::{
     Dimension, Element, Hierarchy, HierarchyOptions, MultigridError, Order, Precision, Relaxation, Which,
 };
-use purlin_runtime::{Backend, Device, open};
+use kingpost_runtime::{Backend, Device, open};
+use nalgebra::{DMatrix, DVector};
 
 fn with<'d>(
     device: &'d dyn Device,

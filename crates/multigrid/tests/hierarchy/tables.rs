@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use purlin_multigrid::{
+use kingpost_multigrid::{
     Dimension, Element, Hierarchy, HierarchyOptions, MultigridError, Precision, PreconditionedSolver,
 };
-use purlin_runtime::open;
-use purlin_solve::{GmresOptions, PreconditionerSide};
+use kingpost_runtime::open;
+use kingpost_solve::{GmresOptions, PreconditionerSide};
 
 /// Iterations for a source of 1 to a residual of 1e-9 of the right-hand side.
 fn iterations(dimension: Dimension, degree: usize, cells: usize) -> usize {

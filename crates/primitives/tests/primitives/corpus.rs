@@ -5,7 +5,7 @@ use std::path::Path;
 /// The corpus is what its names say: nothing illegal passes.
 #[test]
 fn nothing_illegal_passes() {
-    let facts = purlin_facts::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/facts"))).unwrap();
+    let facts = kingpost_facts::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/facts"))).unwrap();
     let (mut refused, mut silent, mut accepted) = (0, Vec::new(), 0);
     for (_, fact) in facts.iter().filter(|(file, _)| file.starts_with("corpus::")) {
         match (fact.name.starts_with("illegal"), crate::story::is_refusal(fact)) {

@@ -12,8 +12,8 @@
 //! | text after two blanks in brackets at the end | a remark |
 
 use crate::page::documented_blocks;
-use purlin_facts::Fact;
-use purlin_primitives::steps;
+use kingpost_facts::Fact;
+use kingpost_primitives::steps;
 use std::path::Path;
 
 /// The two sides of a block: what stands left of the column of `=>`, and right of it.
@@ -81,7 +81,7 @@ fn missing<'a>(lines: &'a [String], program: &str) -> Option<&'a String> {
 
 #[test]
 fn every_documented_rewrite_is_a_fact() {
-    let facts = purlin_facts::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/facts"))).unwrap();
+    let facts = kingpost_facts::load(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/facts"))).unwrap();
     let mut wrong = Vec::new();
     for info in steps().rows() {
         let name = info.name;

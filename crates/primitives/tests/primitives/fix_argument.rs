@@ -1,6 +1,6 @@
 use crate::story::{assert_style, kernel};
-use purlin_primitives::Primitive;
-use purlin_primitives::primitives::FixArgument;
+use kingpost_primitives::Primitive;
+use kingpost_primitives::primitives::FixArgument;
 
 /// The text of schedules has no infinity.
 #[test]

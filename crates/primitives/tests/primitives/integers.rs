@@ -1,9 +1,9 @@
 //! Integers beyond 32 bits in what steps store: sums and quotients of large values.
 
 use crate::story::compare_from;
-use purlin_interp::Value;
-use purlin_ir::AddressSpace::Private;
-use purlin_primitives::primitives::{PrecomputeRule, RealiseReduction, RealiseScan};
+use kingpost_interp::Value;
+use kingpost_ir::AddressSpace::Private;
+use kingpost_primitives::primitives::{PrecomputeRule, RealiseReduction, RealiseScan};
 
 #[test]
 fn values_of_a_rule_stay() {

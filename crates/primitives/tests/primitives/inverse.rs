@@ -1,7 +1,7 @@
 //! Inverses of affine maps.
 
-use purlin_ir::{Affine, Id, InameId};
-use purlin_steps::inverse::preimage;
+use kingpost_ir::{Affine, Id, InameId};
+use kingpost_steps::inverse::preimage;
 
 fn i(k: usize) -> Affine {
     Affine::iname(InameId::from_index(k))

@@ -3,10 +3,10 @@
 //! condition.
 
 use crate::story::story;
-use purlin_ir::AddressSpace::{Local, Private};
-use purlin_ir::AxisTag;
-use purlin_primitives::primitives::*;
-use purlin_primitives::{Selection, Step};
+use kingpost_ir::AddressSpace::{Local, Private};
+use kingpost_ir::AxisTag;
+use kingpost_primitives::primitives::*;
+use kingpost_primitives::{Selection, Step};
 
 /// Conditions on a loop around, on parameters, with remainders, on both; each is false at some
 /// size.

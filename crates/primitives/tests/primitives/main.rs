@@ -1,7 +1,7 @@
 //! What tests of primitives say beyond facts, which are in `facts`.
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
-use purlin_step_facts::story;
+use kingpost_step_facts::story;
 
 mod budget;
 mod corpus;

@@ -2,10 +2,10 @@
 //! nothing.
 
 use crate::story::{compare_from, kernel, story};
-use purlin_interp::Value;
-use purlin_ir::AddressSpace::Private;
-use purlin_primitives::Step;
-use purlin_primitives::primitives::{
+use kingpost_interp::Value;
+use kingpost_ir::AddressSpace::Private;
+use kingpost_primitives::Step;
+use kingpost_primitives::primitives::{
     BufferWrites, FactorUpdate, ParalleliseScan, RealiseReduction, RealiseScan, ReduceInTree,
     SinkAccumulation,
 };

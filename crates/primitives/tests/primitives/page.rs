@@ -1,12 +1,12 @@
 //! `docs/primitives.md`: what the documentation and the tests of the primitives say, on one page.
 
 use crate::story::is_refusal;
-use purlin_facts::Fact;
-use purlin_primitives::{PrimitiveInfo, steps};
+use kingpost_facts::Fact;
+use kingpost_primitives::{PrimitiveInfo, steps};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-const COMMAND: &str = "PURLIN_WRITE_PAGES=1 cargo test -p purlin-primitives --test primitives page";
+const COMMAND: &str = "KINGPOST_WRITE_PAGES=1 cargo test -p kingpost-primitives --test primitives page";
 
 /// What the documentation of a primitive is made of.
 const SECTIONS: [&str; 5] = ["Rewrite", "Precondition", "Errors", "Elsewhere", "Source"];
@@ -80,7 +80,7 @@ fn without_links(line: &str) -> String {
 fn all_facts() -> BTreeMap<String, Vec<Fact>> {
     let mut all: BTreeMap<String, Vec<Fact>> = BTreeMap::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("facts");
-    for (file, fact) in purlin_facts::load(&root).unwrap() {
+    for (file, fact) in kingpost_facts::load(&root).unwrap() {
         let folder = file.split("::").next().unwrap().to_owned();
         all.entry(folder).or_default().push(fact);
     }
@@ -156,7 +156,7 @@ fn page() -> String {
 fn page_of_primitives_is_up_to_date() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/primitives.md");
     let page = page();
-    if std::env::var_os("PURLIN_WRITE_PAGES").is_some() {
+    if std::env::var_os("KINGPOST_WRITE_PAGES").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, &page).unwrap();
     }

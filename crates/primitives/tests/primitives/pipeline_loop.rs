@@ -1,8 +1,8 @@
 use crate::story::kernel;
-use purlin_analysis::Analysis;
-use purlin_ir::AddressSpace::Local;
-use purlin_primitives::primitives::{PipelineLoop, PrefetchArray};
-use purlin_primitives::{Recipe, Step};
+use kingpost_analysis::Analysis;
+use kingpost_ir::AddressSpace::Local;
+use kingpost_primitives::primitives::{PipelineLoop, PrefetchArray};
+use kingpost_primitives::{Recipe, Step};
 
 /// A work-group computes a block of 4 x 4 entries from tiles of both factors in local memory.
 const TILED: &str = "kernel matmul
@@ -43,7 +43,7 @@ fn one_barrier_fewer_in_an_iteration() {
         let barriers = placement.barriers.iter();
         let (inside, across): (Vec<_>, Vec<_>) = barriers.partition(|b| b.carrier.is_none());
         let of_loop = |insn| kernel.insns[insn].name == "s" || kernel.insns[insn].name.starts_with("fetch");
-        let own = |b: &&&purlin_analysis::placement::Barrier| {
+        let own = |b: &&&kingpost_analysis::placement::Barrier| {
             of_loop(b.source) && of_loop(b.sink) && !kernel.insns[b.source].name.ends_with("_first")
         };
         (inside.iter().filter(own).count(), across.iter().filter(own).count())

@@ -1,15 +1,15 @@
 //! Programs made of whole ones: what they compute is what the parts compute.
 
 use crate::story::kernel;
-use proptest::prelude::*;
-use purlin_interp::{Memory, Value, interpret, with_elements};
-use purlin_ir::{Kernel, VarKind};
-use purlin_primitives::primitives::{FuseLaunches, FuseLoops};
-use purlin_primitives::programs::{
+use kingpost_interp::{Memory, Value, interpret, with_elements};
+use kingpost_ir::{Kernel, VarKind};
+use kingpost_primitives::primitives::{FuseLaunches, FuseLoops};
+use kingpost_primitives::programs::{
     Batches, fuse_kernels, remove_unused_arguments, rename_arguments, to_batched,
 };
-use purlin_primitives::{Refusal, Schedule};
-use purlin_sample::{Sample, SampleConfig, arbitrary_kernel, config};
+use kingpost_primitives::{Refusal, Schedule};
+use kingpost_sample::{Sample, SampleConfig, arbitrary_kernel, config};
+use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 const TWICE: &str = "kernel twice
@@ -42,7 +42,7 @@ fn given(kernel: &Kernel) -> Vec<String> {
 
 /// The arrays after a run of a kernel, whose text is read back, or why there is none.
 fn run(kernel: &Kernel, memory: &Memory) -> Result<Memory, String> {
-    assert_eq!(purlin_ir::text::parse(&kernel.to_string()).as_ref(), Ok(kernel), "{kernel}");
+    assert_eq!(kingpost_ir::text::parse(&kernel.to_string()).as_ref(), Ok(kernel), "{kernel}");
     let mut memory = memory.clone();
     interpret(kernel, &mut memory).map_err(|e| e.to_string())?;
     Ok(memory)

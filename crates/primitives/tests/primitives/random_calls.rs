@@ -1,14 +1,14 @@
 //! Random programs outlined: the callee, run alone on the windows that its call has, does what
 //! the program does.
 
+use kingpost_interp::{Memory, Value, interpret};
+use kingpost_ir::calls::{Arg, Call, Window};
+use kingpost_ir::{Affine, Atom, Expr, Kernel, Node, ScalarType, VarKind, Variable};
+use kingpost_primitives::Primitive;
+use kingpost_primitives::primitives::{InlineCall, OutlineInsns};
+use kingpost_sample::{Sample, SampleConfig, arbitrary_kernel, config};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use purlin_interp::{Memory, Value, interpret};
-use purlin_ir::calls::{Arg, Call, Window};
-use purlin_ir::{Affine, Atom, Expr, Kernel, Node, ScalarType, VarKind, Variable};
-use purlin_primitives::Primitive;
-use purlin_primitives::primitives::{InlineCall, OutlineInsns};
-use purlin_sample::{Sample, SampleConfig, arbitrary_kernel, config};
 use std::cell::Cell;
 
 /// An element: a number, and the imaginary part of a complex one.
@@ -112,10 +112,10 @@ fn run_alone(kernel: &Kernel, call: &Call, memory: &Memory) -> Option<Memory> {
     Some(arrays)
 }
 
-fn table_values(data: &purlin_ir::TableData) -> Vec<Element> {
+fn table_values(data: &kingpost_ir::TableData) -> Vec<Element> {
     match data {
-        purlin_ir::TableData::Real(v) => v.iter().map(|r| [r.0, 0.0]).collect(),
-        purlin_ir::TableData::Int(v) => v.iter().map(|i| [*i as f64, 0.0]).collect(),
+        kingpost_ir::TableData::Real(v) => v.iter().map(|r| [r.0, 0.0]).collect(),
+        kingpost_ir::TableData::Int(v) => v.iter().map(|i| [*i as f64, 0.0]).collect(),
     }
 }
 
@@ -135,7 +135,7 @@ fn callees_do_what_the_program_does() {
         let statements: Vec<String> = kernel.body.iter().map(|n| name(&kernel, n)).collect();
         let Ok(after) = OutlineInsns::new(statements, "whole").apply(&kernel) else { return Ok(()) };
         outlined.set(outlined.get() + 1);
-        prop_assert_eq!(purlin_ir::text::parse(&after.to_string()), Ok(after.clone()));
+        prop_assert_eq!(kingpost_ir::text::parse(&after.to_string()), Ok(after.clone()));
         prop_assert_eq!(&InlineCall::new("whole").apply(&after).unwrap(), &kernel);
         let calls = after.calls().unwrap();
         let [call] = calls.as_slice() else { return Err(TestCaseError::fail(format!("one call\n{after}"))) };

@@ -3,14 +3,14 @@
 use crate::page::proved;
 use crate::story::{assert_style, kernel};
 use insta::assert_snapshot;
-use proptest::prelude::*;
-use purlin_ir::{AddressSpace, AxisTag};
-use purlin_primitives::primitives::{
+use kingpost_ir::{AddressSpace, AxisTag};
+use kingpost_primitives::primitives::{
     Assume, ChangeLayout, DuplicateIname, FixParameter, InterchangeInames, MakeAtomic, MapInames,
     PrefetchArray, SetAddressSpace, SplitIname, Tag, Tail,
 };
-use purlin_primitives::{Lowering, Recipe, Selection, Step, schedule, steps};
-use purlin_sample::config;
+use kingpost_primitives::{Lowering, Recipe, Selection, Step, schedule, steps};
+use kingpost_sample::config;
+use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 const SCALE: &str = "kernel scale
@@ -52,7 +52,7 @@ fn saved_as_json() {
 
 #[test]
 fn no_steps_as_json() {
-    assert_eq!(Recipe::default().to_json().unwrap(), "{\n  \"purlin_recipe\": 1,\n  \"steps\": []\n}");
+    assert_eq!(Recipe::default().to_json().unwrap(), "{\n  \"kingpost_recipe\": 1,\n  \"steps\": []\n}");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn reads_a_list_of_steps() {
 
 #[test]
 fn refuses_an_unknown_version() {
-    assert_snapshot!(refusal(r#"{"purlin_recipe": 3, "steps": [{"splat_iname": {"iname": "i"}}]}"#));
+    assert_snapshot!(refusal(r#"{"kingpost_recipe": 3, "steps": [{"splat_iname": {"iname": "i"}}]}"#));
 }
 
 /// What the form is lowered with stands in the file, whose version says so, and after a refusal.
@@ -98,7 +98,7 @@ fn what_the_form_is_lowered_with_is_saved() {
     assert_eq!(text, "lowering rules(default)\nlowering symmetric_directions\ntag(j, tag: unroll)\n");
     let script = steps().script(&text).unwrap();
     assert_eq!(script.lowering(), lowering);
-    let kernel = purlin_ir::text::parse(SCALE).unwrap();
+    let kernel = kingpost_ir::text::parse(SCALE).unwrap();
     let [of_recipe, of_script] =
         [recipe.apply(&kernel).unwrap_err().to_string(), script.apply(&kernel).unwrap_err().to_string()];
     let says = "; the recipe starts from a form that is lowered with `rules(default)`, `symmetric_directions`: \
@@ -114,7 +114,7 @@ fn what_the_form_is_lowered_with_is_saved() {
 
 #[test]
 fn refuses_what_no_form_is_lowered_with() {
-    assert_snapshot!(refusal(r#"{"purlin_recipe": 2, "lowering": ["rules of mine"], "steps": []}"#));
+    assert_snapshot!(refusal(r#"{"kingpost_recipe": 2, "lowering": ["rules of mine"], "steps": []}"#));
     let text = |text: &str| steps().script(text).unwrap_err().to_string();
     assert_snapshot!(text("lowering rules of mine\n"));
     assert_snapshot!(text("unroll_iname(j)\nlowering point_orbits\n"));
@@ -122,17 +122,17 @@ fn refuses_what_no_form_is_lowered_with() {
 
 #[test]
 fn refuses_two_versions() {
-    assert_snapshot!(refusal(r#"{"purlin_recipe": 1, "purlin_recipe": 1, "steps": []}"#));
+    assert_snapshot!(refusal(r#"{"kingpost_recipe": 1, "kingpost_recipe": 1, "steps": []}"#));
 }
 
 #[test]
 fn refuses_an_object_without_steps() {
-    assert_snapshot!(refusal(r#"{"purlin_recipe": 1}"#));
+    assert_snapshot!(refusal(r#"{"kingpost_recipe": 1}"#));
 }
 
 #[test]
 fn refuses_an_unknown_key() {
-    assert_snapshot!(refusal(r#"{"purlin_recipe": 1, "stages": []}"#));
+    assert_snapshot!(refusal(r#"{"kingpost_recipe": 1, "stages": []}"#));
 }
 
 fn refusal(json: &str) -> String {
@@ -320,7 +320,7 @@ proptest! {
     #[test]
     fn json_reads_back(steps in proptest::collection::vec(step(), 0..6)) {
         let recipe = Recipe::new(steps);
-        prop_assert_eq!(purlin_primitives::steps().recipe(&recipe.to_json()?)?, recipe);
+        prop_assert_eq!(kingpost_primitives::steps().recipe(&recipe.to_json()?)?, recipe);
     }
 
     /// Whatever the arguments, a step is applied or refused with a message.

@@ -3,14 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use insta::assert_snapshot;
-use purlin_ir::text::parse;
-use purlin_ir::{AddressSpace, AxisTag, Kernel};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{JoinInames, MapInames, PrefetchArray, SplitIname, Tail};
-use purlin_primitives::steps;
-use purlin_primitives::{Schedule, schedule};
+use kingpost_ir::text::parse;
+use kingpost_ir::{AddressSpace, AxisTag, Kernel};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::primitives::{JoinInames, MapInames, PrefetchArray, SplitIname, Tail};
+use kingpost_primitives::steps;
+use kingpost_primitives::{Schedule, schedule};
 
-const MATMUL: &str = include_str!("../../../../examples/matmul.purlin");
+const MATMUL: &str = include_str!("../../../../examples/matmul.kingpost");
 const RECIPE: &str = include_str!("../../../../examples/matmul_recipe.json");
 
 fn kernel(text: &str) -> Kernel {
@@ -375,7 +375,7 @@ fn holes_are_searched_under_their_constraints() {
     assert_eq!(schedule::print(applied.recipe()), "split_iname(i, factor: 8)\ntag(i_o, tag: g.0)\n");
     assert_eq!(
         script.apply(&scale()).unwrap_err().to_string(),
-        "line 2: `tile` has no value; choose one of 4, 8, 16, or let `purlin tune` search for the best"
+        "line 2: `tile` has no value; choose one of 4, 8, 16, or let `kingpost tune` search for the best"
     );
     let too_large = schedule::Choice::new([("tile".into(), 16.into()), ("space".into(), "local".into())]);
     assert_eq!(
@@ -524,7 +524,7 @@ prefetch(b, at: k_o, space: local, work_items: [16, 16])
 ";
     let applied = steps().script(calls).unwrap().apply(&kernel).unwrap();
     assert_snapshot!(format!("{}\n{}", schedule::print(applied.recipe()), applied.kernel()));
-    let placed = purlin_analysis::Analysis::of(applied.kernel()).place().unwrap().barriers.len();
+    let placed = kingpost_analysis::Analysis::of(applied.kernel()).place().unwrap().barriers.len();
     assert!(placed > 0);
     let more = "tile([i], [8], tags: [[g.1, l.1], [g.0, l.0]])\n";
     let error = steps().script(more).unwrap().apply(&kernel).unwrap_err().to_string();

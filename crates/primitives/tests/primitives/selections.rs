@@ -2,7 +2,7 @@
 
 use crate::story::{assert_style, kernel};
 use insta::assert_snapshot;
-use purlin_primitives::Selection;
+use kingpost_primitives::Selection;
 
 const TEXT: &str = "kernel scatter
 param n: i32

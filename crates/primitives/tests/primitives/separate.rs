@@ -2,11 +2,11 @@
 
 use crate::story::{kernel, story};
 use insta::assert_snapshot;
-use purlin_ir::Kernel;
-use purlin_isl::{IslError, with_operation_limit};
-use purlin_primitives::primitives::TileBand;
-use purlin_primitives::{Schedule, ScheduleSteps, steps};
-use purlin_steps::refusal::BUDGET;
+use kingpost_ir::Kernel;
+use kingpost_isl::{IslError, with_operation_limit};
+use kingpost_primitives::primitives::TileBand;
+use kingpost_primitives::{Schedule, ScheduleSteps, steps};
+use kingpost_steps::refusal::BUDGET;
 
 /// The steps of LU, fused.
 const FACTORS: &str = "kernel factors

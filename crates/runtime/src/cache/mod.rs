@@ -14,7 +14,7 @@ use std::sync::Once;
 const DIGEST: usize = 32;
 
 /// Changes when the meaning of an entry does.
-const FORMAT: &str = "purlin cache 2";
+const FORMAT: &str = "kingpost cache 2";
 
 /// A directory of compiled objects.
 ///
@@ -48,7 +48,7 @@ impl CacheKey {
 }
 
 impl Cache {
-    /// `$PURLIN_CACHE_DIR`, else `$XDG_CACHE_HOME/purlin`, else `~/.cache/purlin`, else none.
+    /// `$KINGPOST_CACHE_DIR`, else `$XDG_CACHE_HOME/kingpost`, else `~/.cache/kingpost`, else none.
     ///
     /// `XDG_CACHE_HOME` and `HOME` count if they are absolute, as the XDG Base Directory Specification
     /// asks: else whoever owns the working directory would decide what is run.
@@ -124,9 +124,9 @@ pub(crate) fn temporary_dir() -> io::Result<tempfile::TempDir> {
 fn place(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let set = |name: &str| variable(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let absolute = |name: &str| set(name).filter(|dir| dir.is_absolute());
-    set("PURLIN_CACHE_DIR")
-        .or_else(|| absolute("XDG_CACHE_HOME").map(|dir| dir.join("purlin")))
-        .or_else(|| absolute("HOME").map(|dir| dir.join(".cache").join("purlin")))
+    set("KINGPOST_CACHE_DIR")
+        .or_else(|| absolute("XDG_CACHE_HOME").map(|dir| dir.join("kingpost")))
+        .or_else(|| absolute("HOME").map(|dir| dir.join(".cache").join("kingpost")))
         .and_then(|dir| std::path::absolute(dir).ok()) // of the working directory that it was given in
 }
 
@@ -134,7 +134,7 @@ fn place(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 fn shared(dir: &Path, why: &str) -> String {
     format!(
         "note: the cache `{}` is not used, because {why}, and what is in it is run; `chmod -R go-w` it, or set \
-         `PURLIN_CACHE_DIR` to a folder of your own",
+         `KINGPOST_CACHE_DIR` to a folder of your own",
         dir.display().to_string().escape_debug()
     )
 }
@@ -276,19 +276,19 @@ mod tests {
         };
         let home = ("HOME", "/home/me");
         let path = |text: &str| Some(PathBuf::from(text));
-        assert_eq!(at(&[home]), path("/home/me/.cache/purlin"));
-        assert_eq!(at(&[("XDG_CACHE_HOME", "/cache"), home]), path("/cache/purlin"));
-        assert_eq!(at(&[("XDG_CACHE_HOME", "cache"), home]), path("/home/me/.cache/purlin"));
+        assert_eq!(at(&[home]), path("/home/me/.cache/kingpost"));
+        assert_eq!(at(&[("XDG_CACHE_HOME", "/cache"), home]), path("/cache/kingpost"));
+        assert_eq!(at(&[("XDG_CACHE_HOME", "cache"), home]), path("/home/me/.cache/kingpost"));
         assert_eq!(at(&[("XDG_CACHE_HOME", "cache"), ("HOME", "me")]), None);
-        assert_eq!(at(&[("PURLIN_CACHE_DIR", "/here"), ("XDG_CACHE_HOME", "/cache")]), path("/here"));
+        assert_eq!(at(&[("KINGPOST_CACHE_DIR", "/here"), ("XDG_CACHE_HOME", "/cache")]), path("/here"));
         let relative = std::env::current_dir().unwrap().join("here");
-        assert_eq!(at(&[("PURLIN_CACHE_DIR", "here"), home]), Some(relative));
+        assert_eq!(at(&[("KINGPOST_CACHE_DIR", "here"), home]), Some(relative));
     }
 
     #[test]
     fn a_notice_says_what_to_do_and_escapes_the_name() {
         let expected = "note: the cache `/a\\u{1b}[31m` is not used, because others can write to it, and what is in \
-                        it is run; `chmod -R go-w` it, or set `PURLIN_CACHE_DIR` to a folder of your own";
+                        it is run; `chmod -R go-w` it, or set `KINGPOST_CACHE_DIR` to a folder of your own";
         assert_eq!(shared(Path::new("/a\x1b[31m"), "others can write to it"), expected);
     }
 }

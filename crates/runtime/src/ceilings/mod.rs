@@ -9,8 +9,8 @@ use crate::device::{Arg, Backend, Buffer, Device, DeviceInfo};
 use crate::error::RuntimeError;
 use crate::model::{DeviceModel, Occupancy};
 use crate::timing::TimingOptions;
+use kingpost_codegen::Program;
 use programs::Variant;
-use purlin_codegen::Program;
 use serde::{Deserialize, Serialize};
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,8 +1,8 @@
 //! The measuring programs, written by hand for each target.
 
 use crate::device::{Backend, DeviceInfo};
-use purlin_codegen::{ArgKind, ArgSpec, BufferAccess, Feature, HostExpr, LaunchPlan, Program, Target};
-use purlin_ir::ScalarType;
+use kingpost_codegen::{ArgKind, ArgSpec, BufferAccess, Feature, HostExpr, LaunchPlan, Program, Target};
+use kingpost_ir::ScalarType;
 
 /// Elements that one group of [`triads`] and [`sums`] handles.
 const CHUNK: i64 = 1024;

@@ -9,7 +9,7 @@ use crate::error::{RuntimeError, Unavailable};
 use crate::foreign::{Foreign, Place};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
-use purlin_codegen::Program;
+use kingpost_codegen::Program;
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

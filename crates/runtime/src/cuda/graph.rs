@@ -7,7 +7,7 @@ use crate::driver::{Call, CallValue};
 use crate::error::RuntimeError;
 use cudarc::driver::result;
 use cudarc::driver::sys;
-use purlin_ir::symmetry::Element;
+use kingpost_ir::symmetry::Element;
 use std::sync::Arc;
 
 /// Fewest launches for which a graph is made.

@@ -15,12 +15,12 @@ pub(crate) struct Place {
     pub(crate) system: bool,
 }
 
-/// `PURLIN_CUDA_WHEELS`, `CUDA_HOME` and `CUDA_PATH`, the system's search path, the Python environment, `.venv`
+/// `KINGPOST_CUDA_WHEELS`, `CUDA_HOME` and `CUDA_PATH`, the system's search path, the Python environment, `.venv`
 /// here and above, `/usr/local/cuda`: what was set on purpose comes first.
 pub(crate) fn places() -> Vec<Place> {
     let mut places = Vec::new();
-    if let Some(paths) = std::env::var_os("PURLIN_CUDA_WHEELS") {
-        places.extend(std::env::split_paths(&paths).map(|p| wheels("`PURLIN_CUDA_WHEELS`", &p)));
+    if let Some(paths) = std::env::var_os("KINGPOST_CUDA_WHEELS") {
+        places.extend(std::env::split_paths(&paths).map(|p| wheels("`KINGPOST_CUDA_WHEELS`", &p)));
     }
     for name in ["CUDA_HOME", "CUDA_PATH"] {
         if let Some(root) = std::env::var_os(name).filter(|v| !v.is_empty()) {

@@ -5,7 +5,7 @@ use crate::device::{Backend, Optimisation, Origin};
 use crate::error::{RuntimeError, Unavailable};
 use crate::host::openmp::threads;
 use crate::interrupt::{check_interrupt, is_watched};
-use purlin_codegen::Program;
+use kingpost_codegen::Program;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -69,11 +69,11 @@ fn options(program: &Program, optimisation: Optimisation) -> Vec<String> {
     ours.map(str::to_owned).chain(of_user(optimisation)).collect()
 }
 
-/// The words of `PURLIN_CC_OPTIONS`, which come last, so that `-O2` there wins. They are left out where
+/// The words of `KINGPOST_CC_OPTIONS`, which come last, so that `-O2` there wins. They are left out where
 /// little or nothing is to be optimised, which tells whose fault a wrong result is.
 fn of_user(optimisation: Optimisation) -> Vec<String> {
     let is_asked = matches!(optimisation, Optimisation::Full | Optimisation::Defined);
-    let words = std::env::var("PURLIN_CC_OPTIONS").ok().filter(|_| is_asked);
+    let words = std::env::var("KINGPOST_CC_OPTIONS").ok().filter(|_| is_asked);
     words.iter().flat_map(|words| words.split_whitespace()).map(str::to_owned).collect()
 }
 

@@ -12,7 +12,7 @@
 use crate::cache::{Cache, CacheKey, temporary_dir};
 use crate::error::RuntimeError;
 use crate::host::Compiler;
-use purlin_codegen::Program;
+use kingpost_codegen::Program;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -25,7 +25,7 @@ const SOURCE: &str = include_str!("trial.c");
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Set to 0, sources are compiled at once.
-const SWITCH: &str = "PURLIN_OPENCL_TRIAL";
+const SWITCH: &str = "KINGPOST_OPENCL_TRIAL";
 
 /// What makes pocl compile for some sizes of work-groups when it is asked for a binary.
 const SIZES: &str = "POCL_BINARY_SPECIALIZE_WG";
@@ -174,12 +174,13 @@ fn is_opencl(name: &std::ffi::OsStr) -> bool {
 #[allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 mod tests {
     use super::*;
-    use purlin_codegen::{Options, Target, generate};
+    use kingpost_codegen::{Options, Target, generate};
 
     /// A program that says something instead of the compiler, and what comes of it.
     fn tried(body: &str, patience: Duration) -> Option<String> {
-        let kernel =
-            purlin_ir::text::parse("kernel k\narg y: f64[4] inout\n\nfor i in 0..4 {l.0}\n  s: y[i] = 1.0\n");
+        let kernel = kingpost_ir::text::parse(
+            "kernel k\narg y: f64[4] inout\n\nfor i in 0..4 {l.0}\n  s: y[i] = 1.0\n",
+        );
         let program = generate(&kernel.unwrap(), Target::OpenCl, &Options::default()).unwrap();
         let trial = Trial { program: &program, options: "-cl-std=CL1.2", device: 0, driver: "PoCL" };
         let includes = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n";

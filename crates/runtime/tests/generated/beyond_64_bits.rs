@@ -3,9 +3,9 @@
 
 use super::types::agree;
 use super::{devices, launched};
-use purlin_codegen::{Options, Target, generate};
-use purlin_interp::Memory;
-use purlin_ir::text::parse;
+use kingpost_codegen::{Options, Target, generate};
+use kingpost_interp::Memory;
+use kingpost_ir::text::parse;
 
 /// `y` counts the instances; parameters that work, and those that are refused with the part that
 /// does not fit.

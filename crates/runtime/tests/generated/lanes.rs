@@ -1,10 +1,10 @@
 //! Random loops over lanes, whose accesses are often vectors.
 
 use super::{Random, cases, compare, devices, random_memory, run};
-use purlin_codegen::PlacedKernel;
-use purlin_interp::interpret;
-use purlin_ir::text::parse;
-use purlin_sample::seed;
+use kingpost_codegen::PlacedKernel;
+use kingpost_interp::interpret;
+use kingpost_ir::text::parse;
+use kingpost_sample::seed;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

@@ -2,13 +2,13 @@
 //! code.
 
 use super::{Random, compare, devices, random_memory, run};
-use purlin_codegen::{Options, Target, generate};
-use purlin_interp::interpret;
-use purlin_ir::Kernel;
-use purlin_ir::text::parse;
-use purlin_ir::verify::is_name;
-use purlin_runtime::{Cache, cuda::nvrtc};
-use purlin_sample::seed;
+use kingpost_codegen::{Options, Target, generate};
+use kingpost_interp::interpret;
+use kingpost_ir::Kernel;
+use kingpost_ir::text::parse;
+use kingpost_ir::verify::is_name;
+use kingpost_runtime::{Cache, cuda::nvrtc};
+use kingpost_sample::seed;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of each class that a target knows or that the printers use: macros of C and OpenCL,
@@ -54,7 +54,7 @@ const NAMES: [&str; 44] = [
     "args",
     "grid",
     "local_memory",
-    "purlin_x",
+    "kingpost_x",
     "__x",
     "_K",
     "_",

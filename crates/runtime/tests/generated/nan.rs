@@ -2,8 +2,8 @@
 
 use super::devices;
 use super::types::agree;
-use purlin_interp::{Memory, Value};
-use purlin_ir::text::parse;
+use kingpost_interp::{Memory, Value};
+use kingpost_ir::text::parse;
 
 const NAN: f64 = f64::NAN;
 const INF: f64 = f64::INFINITY;

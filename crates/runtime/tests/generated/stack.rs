@@ -1,11 +1,11 @@
 //! Private arrays that are larger than the stack of a thread.
 
 use super::{Random, compare, device, random_memory, run};
-use purlin_codegen::{CodegenError, Options, Target, generate};
-use purlin_interp::interpret;
-use purlin_ir::text::parse;
-use purlin_runtime::{RuntimeError, open};
-use purlin_sample::seed;
+use kingpost_codegen::{CodegenError, Options, Target, generate};
+use kingpost_interp::interpret;
+use kingpost_ir::text::parse;
+use kingpost_runtime::{RuntimeError, open};
+use kingpost_sample::seed;
 use std::collections::BTreeMap;
 
 /// A work-item's array `t` and a group's array `l`, of which few elements are used; `large`

@@ -1,12 +1,12 @@
 //! The type of each part of an expression: what a literal is depends on what stands around it.
 
 use super::{devices, run};
-use purlin_codegen::{CodegenError, Options, Target, generate};
-use purlin_interp::{Memory, Value, interpret};
-use purlin_ir::text::parse;
-use purlin_ir::{Class, Flag, Kernel, ScalarType, UpdateOp};
-use purlin_runtime::cuda::nvrtc;
-use purlin_runtime::{Backend, Cache, Device};
+use kingpost_codegen::{CodegenError, Options, Target, generate};
+use kingpost_interp::{Memory, Value, interpret};
+use kingpost_ir::text::parse;
+use kingpost_ir::{Class, Flag, Kernel, ScalarType, UpdateOp};
+use kingpost_runtime::cuda::nvrtc;
+use kingpost_runtime::{Backend, Cache, Device};
 use std::fmt::Write;
 
 /// Runs a kernel everywhere; the results must be equal to the bit, except that any nan is like any

@@ -1,9 +1,9 @@
 //! Every refusal of a launch or of a program that exceeds a limit.
 
 use crate::programs::*;
-use purlin_codegen::{ArgKind, BufferAccess, Defined, Feature, HostExpr, Target};
-use purlin_ir::{ScalarType, TableData};
-use purlin_runtime::{Arg, Buffer, Device, RuntimeError, open};
+use kingpost_codegen::{ArgKind, BufferAccess, Defined, Feature, HostExpr, Target};
+use kingpost_ir::{ScalarType, TableData};
+use kingpost_runtime::{Arg, Buffer, Device, RuntimeError, open};
 
 fn host() -> Box<dyn Device> {
     open("c").unwrap()

@@ -1,8 +1,8 @@
 //! The compiled-object cache, seen through a compiler that counts its runs.
 
 use crate::programs::*;
-use purlin_codegen::Target;
-use purlin_runtime::{Arg, Cache, Device, Origin, open_host};
+use kingpost_codegen::Target;
+use kingpost_runtime::{Arg, Cache, Device, Origin, open_host};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Measured ceilings: plausible, stored, measured again on demand.
 
 use crate::programs::each_device;
-use purlin_runtime::{Cache, measure_ceilings};
+use kingpost_runtime::{Cache, measure_ceilings};
 
 #[test]
 fn ceilings_are_plausible_and_stored_for_a_day() {

@@ -1,9 +1,9 @@
 //! CUDA without a GPU: NVRTC and ptxas.
 
 use crate::programs::*;
-use purlin_codegen::Target;
-use purlin_runtime::cuda::{nvrtc, ptxas};
-use purlin_runtime::{Cache, Origin, RuntimeError};
+use kingpost_codegen::Target;
+use kingpost_runtime::cuda::{nvrtc, ptxas};
+use kingpost_runtime::{Cache, Origin, RuntimeError};
 
 /// Whether NVRTC is here; says so where it is not.
 fn present() -> bool {
@@ -91,11 +91,11 @@ fn objects_are_cached_by_source_and_architecture() {
 
 #[test]
 fn without_a_driver_nothing_panics() {
-    if let Err(error) = purlin_runtime::open("cuda") {
+    if let Err(error) = kingpost_runtime::open("cuda") {
         assert!(matches!(error, RuntimeError::Unavailable(_)), "{error}");
-        let listed = purlin_runtime::devices();
+        let listed = kingpost_runtime::devices();
         assert!(listed.iter().any(|e| e.device.as_ref().is_err_and(|why| {
-            e.backend == purlin_runtime::Backend::Cuda && error.to_string() == why.to_string()
+            e.backend == kingpost_runtime::Backend::Cuda && error.to_string() == why.to_string()
         })));
     }
 }

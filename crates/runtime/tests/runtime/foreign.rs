@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::programs::*;
-use purlin_runtime::{Arg, Foreign, Launch, Place, RuntimeError, Stream, TimingOptions, buffer_of};
+use kingpost_runtime::{Arg, Foreign, Launch, Place, RuntimeError, Stream, TimingOptions, buffer_of};
 use std::sync::Arc;
 
 fn lent(values: &[f64]) -> Foreign<'_> {
@@ -41,9 +41,9 @@ fn a_device_says_what_it_shares() {
     each_device(|device, target| {
         let host = device.shares(Place::Host);
         match target {
-            purlin_codegen::Target::C => assert!(host),
-            purlin_codegen::Target::Cuda => assert!(!host && device.shares(Place::Cuda)),
-            purlin_codegen::Target::OpenCl => assert!(!device.shares(Place::Cuda)),
+            kingpost_codegen::Target::C => assert!(host),
+            kingpost_codegen::Target::Cuda => assert!(!host && device.shares(Place::Cuda)),
+            kingpost_codegen::Target::OpenCl => assert!(!device.shares(Place::Cuda)),
         }
     });
 }
@@ -143,7 +143,7 @@ fn what_may_not_be_used_is_refused() {
         assert!(matches!(error, RuntimeError::Aliased { .. }), "{target}: {error}");
         let error = run(&args(64, odd, high));
         assert!(matches!(error, RuntimeError::Misaligned { needed: 8, .. }), "{target}: {error}");
-        if target != purlin_codegen::Target::Cuda {
+        if target != kingpost_codegen::Target::Cuda {
             let error = run(&args(64, card, high));
             assert!(
                 error

@@ -1,7 +1,7 @@
 //! Results, timing, memory.
 
 use crate::programs::*;
-use purlin_runtime::{Arg, Launch, RuntimeError, TimingOptions};
+use kingpost_runtime::{Arg, Launch, RuntimeError, TimingOptions};
 
 #[test]
 fn axpy_equals_the_host() {
@@ -143,7 +143,7 @@ fn a_compile_error_shows_the_log() {
         assert!(place.starts_with(&format!("line {number}, `{line}`: ")), "{target}: {place}");
         assert!(place.matches("planted_mistake").count() == 2, "{target}: {place}");
         let start =
-            "bug of purlin, unless code of an intrinsic is at fault: the code of `axpy` does not compile";
+            "bug of kingpost, unless code of an intrinsic is at fault: the code of `axpy` does not compile";
         assert!(error.to_string().starts_with(start), "{target}: {error}");
     });
 }
@@ -161,10 +161,10 @@ fn a_wrong_entry_point_is_named() {
 
 #[test]
 fn devices_and_unknown_names_are_listed() {
-    let entries = purlin_runtime::devices();
+    let entries = kingpost_runtime::devices();
     assert!(entries.iter().any(|e| e.device.as_ref().is_ok_and(|d| d.selector() == "c")));
     for name in ["vulkan", "opencl:x", "opencl:999", "c:1"] {
-        let Err(error) = purlin_runtime::open(name) else { panic!("`{name}` opened") };
+        let Err(error) = kingpost_runtime::open(name) else { panic!("`{name}` opened") };
         assert!(matches!(error, RuntimeError::UnknownDevice { .. }), "{error}");
         assert!(error.to_string().contains(name) && error.to_string().contains("there are: `"), "{error}");
     }
@@ -172,8 +172,8 @@ fn devices_and_unknown_names_are_listed() {
 
 #[test]
 fn elements_of_every_type_come_back() {
-    use purlin_runtime::{Element, buffer_of, download_values};
-    fn check<T: Element + PartialEq + std::fmt::Debug>(device: &dyn purlin_runtime::Device, values: &[T]) {
+    use kingpost_runtime::{Element, buffer_of, download_values};
+    fn check<T: Element + PartialEq + std::fmt::Debug>(device: &dyn kingpost_runtime::Device, values: &[T]) {
         let buffer = buffer_of(device, values).unwrap();
         assert_eq!(buffer.bytes(), T::TYPE.bytes() * values.len() as u64);
         assert_eq!(download_values::<T>(device, &buffer).unwrap(), values);
@@ -216,7 +216,7 @@ fn threads_share_a_device() {
 
 #[test]
 fn threads_open_a_device_at_once() {
-    let open = || purlin_runtime::open("opencl").map(|_| ()).map_err(|e| e.to_string());
+    let open = || kingpost_runtime::open("opencl").map(|_| ()).map_err(|e| e.to_string());
     let found: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
         threads.into_iter().map(|t| t.join().unwrap()).collect()

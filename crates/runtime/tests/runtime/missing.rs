@@ -1,9 +1,9 @@
 //! What is missing says how to get it. Child processes, since loaders read the environment once.
 
 use crate::programs::axpy;
-use purlin_codegen::Target;
-use purlin_runtime::cuda::{nvrtc, ptxas};
-use purlin_runtime::{Backend, Cache, RuntimeError, Unavailable, devices, oclgrind, open, open_host};
+use kingpost_codegen::Target;
+use kingpost_runtime::cuda::{nvrtc, ptxas};
+use kingpost_runtime::{Backend, Cache, RuntimeError, Unavailable, devices, oclgrind, open, open_host};
 use std::path::Path;
 use std::process::Command;
 
@@ -69,12 +69,12 @@ fn without_an_opencl_device() {
 #[test]
 fn without_cuda_tools() {
     // Only where no toolkit is installed system-wide; the wheels are out of the child's sight.
-    let text = child_output(&[("CUDA_HOME", "/nonexistent"), ("PURLIN_CUDA_WHEELS", "/nonexistent")]);
+    let text = child_output(&[("CUDA_HOME", "/nonexistent"), ("KINGPOST_CUDA_WHEELS", "/nonexistent")]);
     if !text.contains("nvrtc: ") {
         println!("skipped: this machine has a CUDA toolkit on its search path");
         return;
     }
-    assert!(text.contains("nvrtc: no NVRTC in `PURLIN_CUDA_WHEELS`, `CUDA_HOME`, the system's"), "{text}");
+    assert!(text.contains("nvrtc: no NVRTC in `KINGPOST_CUDA_WHEELS`, `CUDA_HOME`, the system's"), "{text}");
     assert!(text.contains("ptxas: no ptxas in"), "{text}");
     assert_eq!(text.matches("pip install nvidia-cuda-nv").count(), 2, "{text}");
 }

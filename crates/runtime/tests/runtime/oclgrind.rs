@@ -1,14 +1,14 @@
 //! Planted mistakes that oclgrind has to find, and a clean kernel in which it finds none.
 
 use crate::programs::*;
-use purlin_codegen::{ArgKind, BufferAccess, HostExpr, LaunchPlan, Program, Target};
-use purlin_ir::ScalarType;
-use purlin_runtime::oclgrind::{self, FindingKind};
-use purlin_runtime::{Arg, open};
+use kingpost_codegen::{ArgKind, BufferAccess, HostExpr, LaunchPlan, Program, Target};
+use kingpost_ir::ScalarType;
+use kingpost_runtime::oclgrind::{self, FindingKind};
+use kingpost_runtime::{Arg, open};
 use std::process::Command;
 
 /// Which kernel the child runs.
-const CASE: &str = "PURLIN_TEST_OCLGRIND_CASE";
+const CASE: &str = "KINGPOST_TEST_OCLGRIND_CASE";
 
 /// A kernel over `x` (read) and `y` (updated) of 64 doubles, in 2 groups of 32.
 fn planted(body: &str) -> Program {

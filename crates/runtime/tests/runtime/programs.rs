@@ -1,10 +1,10 @@
 //! Programs written by hand for each target, and fresh inputs.
 
-use purlin_codegen::{
+use kingpost_codegen::{
     ArgKind, ArgSpec, BufferAccess, Feature, HostExpr, LaunchPlan, Precondition, Program, Target,
 };
-use purlin_ir::{ScalarType, TableData};
-use purlin_runtime::{Buffer, Device, buffer_of, download_values};
+use kingpost_ir::{ScalarType, TableData};
+use kingpost_runtime::{Buffer, Device, buffer_of, download_values};
 
 pub fn param(name: &str) -> HostExpr {
     HostExpr::Param(name.into())
@@ -187,13 +187,13 @@ extern "C" __global__ void histogram(long long n, const double *x, double *sums)
 
 /// `n` fresh values in [-1, 1); the seed is printed so that a failure can be repeated.
 pub fn fresh(n: usize) -> Vec<f64> {
-    let seed = match std::env::var("PURLIN_TEST_SEED") {
+    let seed = match std::env::var("KINGPOST_TEST_SEED") {
         Ok(s) => s.parse().unwrap(),
         Err(_) => {
             std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64
         }
     };
-    println!("PURLIN_TEST_SEED={seed}");
+    println!("KINGPOST_TEST_SEED={seed}");
     let mut state = seed;
     (0..n)
         .map(|_| {
@@ -216,14 +216,14 @@ pub fn get(device: &dyn Device, buffer: &Buffer) -> Vec<f64> {
     download_values(device, buffer).unwrap()
 }
 
-/// Every device of this machine that can run a program; `PURLIN_TEST_DEVICES=cuda` picks some.
+/// Every device of this machine that can run a program; `KINGPOST_TEST_DEVICES=cuda` picks some.
 pub fn each_device(mut test: impl FnMut(&dyn Device, Target)) {
-    let names = std::env::var("PURLIN_TEST_DEVICES").unwrap_or_else(|_| "c,opencl,cuda".into());
+    let names = std::env::var("KINGPOST_TEST_DEVICES").unwrap_or_else(|_| "c,opencl,cuda".into());
     for name in names.split(',') {
-        match purlin_runtime::open(name) {
+        match kingpost_runtime::open(name) {
             Ok(device) => test(&*device, device.info().backend.target()),
             // Processors always run; a card may be absent.
-            Err(purlin_runtime::RuntimeError::Unavailable(e)) if name == "cuda" => {
+            Err(kingpost_runtime::RuntimeError::Unavailable(e)) if name == "cuda" => {
                 println!("skipped: no CUDA device ({e})");
             }
             Err(e) => panic!("{name}: {e}"),

@@ -1,9 +1,9 @@
 //! A compiler that ends its process: an error here, and the process goes on.
 
 use crate::programs::*;
-use purlin_codegen::{ArgKind, BufferAccess, HostExpr, LaunchPlan, Program, Target};
-use purlin_ir::ScalarType;
-use purlin_runtime::{Arg, RuntimeError, open};
+use kingpost_codegen::{ArgKind, BufferAccess, HostExpr, LaunchPlan, Program, Target};
+use kingpost_ir::ScalarType;
+use kingpost_runtime::{Arg, RuntimeError, open};
 use std::process::Command;
 
 /// pocl 3.1 fails in an assertion of its own.
@@ -80,7 +80,7 @@ fn a_compiler_that_ends_its_process_does_not_end_this_one() {
     let dir = tempfile::tempdir().unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "trial::child", "--ignored", "--nocapture"]).current_dir(dir.path());
-    command.env("POCL_CACHE_DIR", dir.path()).env("PURLIN_CACHE_DIR", dir.path().join("objects"));
+    command.env("POCL_CACHE_DIR", dir.path()).env("KINGPOST_CACHE_DIR", dir.path().join("objects"));
     let output = command.env_remove("POCL_EXTRA_BUILD_FLAGS").output().unwrap();
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);

@@ -2,11 +2,11 @@
 //! which has the condition before the block.
 
 use crate::{SampleConfig, arbitrary_kernel, config};
+use kingpost_interp::{Memory, interpret};
+use kingpost_ir::expr::{BinaryOp, Expr, UnaryOp};
+use kingpost_ir::text::parse;
+use kingpost_ir::{Kernel, ScalarType, verify};
 use proptest::prelude::*;
-use purlin_interp::{Memory, interpret};
-use purlin_ir::expr::{BinaryOp, Expr, UnaryOp};
-use purlin_ir::text::parse;
-use purlin_ir::{Kernel, ScalarType, verify};
 use std::cell::Cell;
 
 /// Lines of a block: `[start, end)` of the text, whose first line has the indentation of all.

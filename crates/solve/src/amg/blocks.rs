@@ -485,7 +485,7 @@ impl BlockMatrix {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use purlin_sample::Random;
+    use kingpost_sample::Random;
 
     /// Blocks at random places, with numbers of single digits, whose products are exact.
     fn random(rows: &Nodes, columns: &Nodes, random: &mut Random) -> BlockMatrix {

@@ -11,7 +11,7 @@ use crate::sparse::SparseMatrix;
 use crate::texts::{compiled, text};
 use crate::{Call, Chebyshev, Operator, Queue, Smoothing, SolveError, Spectrum};
 use blocks::{BlockMatrix, Nodes, Pattern};
-use purlin_runtime::{Backend, Buffer, Device, Executable, available_memory, buffer_of, upload_values};
+use kingpost_runtime::{Backend, Buffer, Device, Executable, available_memory, buffer_of, upload_values};
 use setup::{Coarsest, Levels, SmoothedLevel, Structure};
 use std::sync::Arc;
 

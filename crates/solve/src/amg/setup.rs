@@ -5,8 +5,8 @@ use super::blocks::{Block, BlockMatrix, Nodes, Pattern, push};
 use super::near_kernel::NearKernel;
 use crate::conjugate_gradients::Sums;
 use crate::{SolveError, Spectrum};
+use kingpost_runtime::check_interrupt;
 use nalgebra::DMatrix;
-use purlin_runtime::check_interrupt;
 use rayon::prelude::*;
 use std::sync::Arc;
 

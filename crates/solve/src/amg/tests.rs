@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::Queue;
+use kingpost_runtime::{download_values, open};
+use kingpost_sample::seed;
 use nalgebra::{DMatrix, DVector};
-use purlin_runtime::{download_values, open};
-use purlin_sample::seed;
 
 /// The second difference on a square of `side` inner points a side, with two prescribed unknowns,
 /// whose rows and columns are those of the identity.

@@ -4,13 +4,13 @@ use super::error::{BoundaryValueSetupError, each_part};
 use crate::{
     Arrays, DeviceForm, Energy, FormPrograms, PartLayout, PartMesh, Partition, PrescribedValues, layouts,
 };
-use purlin_fem::mesh::{FacetSide, Mesh};
-use purlin_fem::numbering::Numbering;
-use purlin_forms::form::Inputs;
-use purlin_forms::lowering::{LoweredKernel, LoweredRole};
-use purlin_forms::tabulated::IntegralType;
-use purlin_interp::{Memory, Value};
-use purlin_runtime::Device;
+use kingpost_fem::mesh::{FacetSide, Mesh};
+use kingpost_fem::numbering::Numbering;
+use kingpost_forms::form::Inputs;
+use kingpost_forms::lowering::{LoweredKernel, LoweredRole};
+use kingpost_forms::tabulated::IntegralType;
+use kingpost_interp::{Memory, Value};
+use kingpost_runtime::Device;
 
 /// Which part owns which unknowns, and has which cells.
 pub(super) struct Division<'q> {

@@ -1,9 +1,9 @@
 //! Why a boundary value problem cannot be set up or solved.
 
 use crate::{SolveError, in_parts};
-use purlin_fem::numbering::NumberingError;
-use purlin_forms::form::FormError;
-use purlin_kernels::BoundaryValueProblem;
+use kingpost_fem::numbering::NumberingError;
+use kingpost_forms::form::FormError;
+use kingpost_kernels::BoundaryValueProblem;
 
 /// Why a boundary value problem cannot be set up or solved.
 #[derive(Debug, thiserror::Error)]

@@ -1,9 +1,9 @@
 //! How devices exchange numbers.
 
 use crate::{Alone, Communicator, HostCommunicator, SolveError};
-use purlin_runtime::{Backend, Device};
+use kingpost_runtime::{Backend, Device};
 #[cfg(not(feature = "cuda"))]
-use purlin_runtime::{RuntimeError, Unavailable};
+use kingpost_runtime::{RuntimeError, Unavailable};
 use std::fmt;
 use std::str::FromStr;
 

@@ -15,15 +15,15 @@ use crate::{
 };
 use division::Division;
 use error::each_part;
-use purlin_fem::mesh::{FacetSide, Mesh};
-use purlin_fem::numbering::Numbering;
-use purlin_fem::sparse::CsrPattern;
-use purlin_forms::form::{Form, FormError, Inputs};
-use purlin_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
-use purlin_kernels::{BoundaryValueProblem, Prescribed};
-use purlin_runtime::{Backend, Buffer, Device, Traffic, buffer_of, download_values, stage};
-use purlin_strategies::Mapping;
-use purlin_strategies::OwnedRows;
+use kingpost_fem::mesh::{FacetSide, Mesh};
+use kingpost_fem::numbering::Numbering;
+use kingpost_fem::sparse::CsrPattern;
+use kingpost_forms::form::{Form, FormError, Inputs};
+use kingpost_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
+use kingpost_kernels::{BoundaryValueProblem, Prescribed};
+use kingpost_runtime::{Backend, Buffer, Device, Traffic, buffer_of, download_values, stage};
+use kingpost_strategies::Mapping;
+use kingpost_strategies::OwnedRows;
 use std::time::Instant;
 
 /// Work-items of a group that own rows: two sub-groups of a card.
@@ -78,10 +78,10 @@ pub struct BoundaryValueSetup<'s> {
 /// is exchanged for that. Products and updates exchange ghosts, and sums go over all parts.
 ///
 /// ```
-/// use purlin_kernels::BoundaryValueProblem;
-/// use purlin_fem::mesh::{FacetSide, Mesh};
-/// use purlin_solve::{AssemblyStrategy, BoundaryValueSetup, BoundaryValueSystem, Exchange, NewtonOptions};
-/// use purlin_strategies::Mapping;
+/// use kingpost_kernels::BoundaryValueProblem;
+/// use kingpost_fem::mesh::{FacetSide, Mesh};
+/// use kingpost_solve::{AssemblyStrategy, BoundaryValueSetup, BoundaryValueSystem, Exchange, NewtonOptions};
+/// use kingpost_strategies::Mapping;
 ///
 /// let mesh = Mesh::unit_square(16)?;
 /// let setup = BoundaryValueSetup {
@@ -92,7 +92,7 @@ pub struct BoundaryValueSetup<'s> {
 ///     options: NewtonOptions { linear: true, ..NewtonOptions::default() },
 ///     mappings: &|_, _, _| vec![Mapping::single_cell()],
 /// };
-/// let devices = [purlin_runtime::open("c")?, purlin_runtime::open("c")?];
+/// let devices = [kingpost_runtime::open("c")?, kingpost_runtime::open("c")?];
 /// let [one, other] = [&*devices[0], &*devices[1]];
 /// for devices in [&[one][..], &[one, other]] {
 ///     let exchange = Exchange::between(devices);

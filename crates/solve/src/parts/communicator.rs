@@ -2,7 +2,7 @@
 
 use super::Wire;
 use crate::{Call, Item, Queue, SolveError};
-use purlin_runtime::{Buffer, Device, Recorded, download_values};
+use kingpost_runtime::{Buffer, Device, Recorded, download_values};
 use std::cell::Cell;
 
 /// How the thread of a part runs kernels and exchanges numbers with the threads of the other parts. All
@@ -18,7 +18,7 @@ pub trait Communicator: Send {
     /// each other are one message.
     ///
     /// # Errors
-    /// As [`Device::launch`](purlin_runtime::Device::launch); a part that ended.
+    /// As [`Device::launch`](kingpost_runtime::Device::launch); a part that ended.
     fn perform(&self, queue: &Queue<'_>) -> Result<(), SolveError>;
 
     /// A queue for [`Communicator::repeat`].

@@ -3,7 +3,7 @@
 use super::{PartLayout, Wire};
 use crate::texts::{compiled, text};
 use crate::{Call, SolveError};
-use purlin_runtime::{Buffer, Device, Executable, buffer_of};
+use kingpost_runtime::{Buffer, Device, Executable, buffer_of};
 
 /// What a part sends and receives.
 pub struct Halo {

@@ -3,7 +3,7 @@
 use super::communicator::{Parts, perform};
 use super::{Communicator, Wire};
 use crate::{Call, Queue, SolveError};
-use purlin_runtime::{Buffer, Device, Launch, download_values, upload_values};
+use kingpost_runtime::{Buffer, Device, Launch, download_values, upload_values};
 use std::cell::RefCell;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;

@@ -2,9 +2,9 @@
 
 use super::Partition;
 use crate::SolveError;
-use purlin_fem::mesh::Mesh;
-use purlin_fem::numbering::Numbering;
-use purlin_forms::form::FormError;
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::numbering::Numbering;
+use kingpost_forms::form::FormError;
 use rayon::prelude::*;
 use std::ops::Range;
 

@@ -3,8 +3,8 @@
 use super::{Halo, PartLayout};
 use crate::texts::{compiled, text};
 use crate::{Call, CsrOperator, Operator, Queue, SolveError};
-use purlin_fem::sparse::CsrPattern;
-use purlin_runtime::{Buffer, Device, Executable, buffer_of};
+use kingpost_fem::sparse::CsrPattern;
+use kingpost_runtime::{Buffer, Device, Executable, buffer_of};
 use rayon::prelude::*;
 
 /// The rows of owned unknowns: entries in owned columns, and those in columns of ghosts apart from them.

@@ -3,8 +3,8 @@
 use super::communicator::{Parts, perform};
 use super::{Communicator, Wire};
 use crate::{Call, Queue, SolveError};
-use purlin_runtime::cuda::nccl::{Piece, Rank};
-use purlin_runtime::{Buffer, Device};
+use kingpost_runtime::cuda::nccl::{Piece, Rank};
+use kingpost_runtime::{Buffer, Device};
 use std::ops::Range;
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
 //! What is under way between parts: numbers in the order in which they are sent and received.
 
 use crate::SolveError;
-use purlin_runtime::{Buffer, Device};
+use kingpost_runtime::{Buffer, Device};
 use std::ops::Range;
 
 /// Buffers of what a part sends and of what it receives, with the pieces of each other part.

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use purlin_fem::sparse::CsrPattern;
-use purlin_runtime::{Device, buffer_of, download_values, open, upload_values};
-use purlin_solve::{
+use kingpost_fem::sparse::CsrPattern;
+use kingpost_runtime::{Device, buffer_of, download_values, open, upload_values};
+use kingpost_solve::{
     Amg, CsrOperator, HostMatrix, LinearChoice, LinearMethod, LinearOptions, LinearReport, LinearSolver,
     PreconditionerKind, Unknowns,
 };

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::systems::{Numbers, blocks, every_device};
-use purlin_fem::sparse::BlockPattern;
-use purlin_runtime::{buffer_of, download_values, upload_values};
-use purlin_sample::seed;
-use purlin_solve::{BlockCsrOperator, BlocksOfRows, CsrOperator, Operator, Queue, SolveError, run};
+use kingpost_fem::sparse::BlockPattern;
+use kingpost_runtime::{buffer_of, download_values, upload_values};
+use kingpost_sample::seed;
+use kingpost_solve::{BlockCsrOperator, BlocksOfRows, CsrOperator, Operator, Queue, SolveError, run};
 
 #[test]
 fn products_are_those_of_scalars() {

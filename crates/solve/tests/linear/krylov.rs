@@ -5,10 +5,10 @@
 use crate::systems::{
     Numbers, TIGHT, blocks, devices, eliminated, every_device, nonsymmetric, operator, pattern, symmetric,
 };
-use purlin_fem::sparse::CsrPattern;
-use purlin_runtime::{Backend, Device, buffer_of, download_values, open};
-use purlin_sample::seed;
-use purlin_solve::{
+use kingpost_fem::sparse::CsrPattern;
+use kingpost_runtime::{Backend, Device, buffer_of, download_values, open};
+use kingpost_sample::seed;
+use kingpost_solve::{
     BiCgStab, BlockJacobi, Diagonal, Eigenvalues, LinearChoice, LinearMethod, LinearOptions, LinearReason,
     LinearReport, LinearSolver, Operator, PreconditionerKind, Queue, ResidualNorm, SolveError, Spectrum,
     Unknowns,

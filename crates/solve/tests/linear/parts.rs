@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::needless_range_loop)] // rows and columns go by number
 
 use crate::systems::{Numbers, TIGHT, eliminated, operator, symmetric};
-use purlin_fem::mesh::Mesh;
-use purlin_fem::numbering::Numbering;
-use purlin_fem::sparse::{CsrPart, CsrPattern};
-use purlin_runtime::{Buffer, Device, buffer_of, download_values, open, upload_values};
-use purlin_sample::{is_long_run, seed};
-use purlin_solve::{
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::numbering::Numbering;
+use kingpost_fem::sparse::{CsrPart, CsrPattern};
+use kingpost_runtime::{Buffer, Device, buffer_of, download_values, open, upload_values};
+use kingpost_sample::{is_long_run, seed};
+use kingpost_solve::{
     Communicator, ConjugateGradients, Diagonal, Gmres, GmresOptions, Halo, HostCommunicator, LinearChoice,
     LinearMethod, LinearReport, LinearSolver, PartLayout, PartMesh, PartRows, Partition, Preconditioning,
     Queue, SolveError, SystemMatrix, layouts, run,

@@ -3,19 +3,19 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::systems::{devices, every_device};
-use purlin_fem::element::CellShape;
-use purlin_fem::mesh::Mesh;
-use purlin_fem::numbering::Numbering;
-use purlin_fem::sparse::{CsrPart, CsrPattern};
-use purlin_forms::form::{Form, FunctionSpace, Inputs, div, ds, dx, grad, inner, test, trial};
-use purlin_forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
-use purlin_runtime::{Buffer, Device, download_values};
-use purlin_sample::Random;
-use purlin_solve::{
+use kingpost_fem::element::CellShape;
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::numbering::Numbering;
+use kingpost_fem::sparse::{CsrPart, CsrPattern};
+use kingpost_forms::form::{Form, FunctionSpace, Inputs, div, ds, dx, grad, inner, test, trial};
+use kingpost_forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
+use kingpost_runtime::{Buffer, Device, download_values};
+use kingpost_sample::Random;
+use kingpost_solve::{
     Arrays, AssemblyStrategy, CsrOperator, FormPrograms, FoundPattern, MatrixAssembly, PatternKernels,
     Patterns, SolveError, run,
 };
-use purlin_strategies::Mapping;
+use kingpost_strategies::Mapping;
 
 /// Compares all arrays.
 fn compare(device: &dyn Device, kernels: &PatternKernels, sizes: [usize; 2], part: &CsrPart<'_>, what: &str) {
@@ -137,7 +137,7 @@ fn kernels_assemble_by_patterns_that_a_device_has_found() {
 
 #[test]
 fn what_a_device_does_not_find_is_left_to_the_host() {
-    let device = purlin_runtime::open("c").unwrap();
+    let device = kingpost_runtime::open("c").unwrap();
     let space = FunctionSpace::scalar(CellShape::Triangle, 1);
     let mass = |measure| trial(&space) * test(&space) * measure;
     let mesh = Mesh::unit_square(2).unwrap();
@@ -153,7 +153,7 @@ fn what_a_device_does_not_find_is_left_to_the_host() {
 
 #[test]
 fn maps_that_are_wrong_are_refused() {
-    let device = purlin_runtime::open("c").unwrap();
+    let device = kingpost_runtime::open("c").unwrap();
     let kernels = PatternKernels::new(&*device).unwrap();
     let refused = |sizes, extents, rows: &[i32], columns: &[i32]| -> SolveError {
         kernels.find(&*device, sizes, &CsrPart { extents, rows, columns }).err().unwrap()

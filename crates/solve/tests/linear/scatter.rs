@@ -5,18 +5,18 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::systems::every_device;
-use purlin_codegen::{Options, Target, generate};
-use purlin_fem::element::CellShape;
-use purlin_fem::mesh::Mesh;
-use purlin_forms::form::{Form, FunctionSpace, Inputs, coefficient, ds, dx, grad, inner, test};
-use purlin_forms::lowering::{LoweringOptions, MeshForm, NumberedMesh, VectorResult};
-use purlin_forms::reference;
-use purlin_interp::interpret;
-use purlin_runtime::{Device, buffer_of, download_values};
-use purlin_sample::{Random, is_long_run};
-use purlin_solve::{Arrays, DeviceForm, FormPrograms, run};
-use purlin_strategies::Mapping;
-use purlin_strategies::{ConstantCells, FactorisedLines, StagedCells};
+use kingpost_codegen::{Options, Target, generate};
+use kingpost_fem::element::CellShape;
+use kingpost_fem::mesh::Mesh;
+use kingpost_forms::form::{Form, FunctionSpace, Inputs, coefficient, ds, dx, grad, inner, test};
+use kingpost_forms::lowering::{LoweringOptions, MeshForm, NumberedMesh, VectorResult};
+use kingpost_forms::reference;
+use kingpost_interp::interpret;
+use kingpost_runtime::{Device, buffer_of, download_values};
+use kingpost_sample::{Random, is_long_run};
+use kingpost_solve::{Arrays, DeviceForm, FormPrograms, run};
+use kingpost_strategies::Mapping;
+use kingpost_strategies::{ConstantCells, FactorisedLines, StagedCells};
 
 const ALL: [VectorResult; 3] = [VectorResult::Assembled, VectorResult::Coloured, VectorResult::Entities];
 

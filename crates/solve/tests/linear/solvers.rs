@@ -6,10 +6,10 @@ use crate::systems::{
     Numbers, TIGHT, devices, eliminated, every_device, jacobi, nonsymmetric, operator, pattern, symmetric,
     upper, values,
 };
-use purlin_fem::sparse::CsrPattern;
-use purlin_runtime::{Device, buffer_of, download_values, open};
-use purlin_sample::seed;
-use purlin_solve::{
+use kingpost_fem::sparse::CsrPattern;
+use kingpost_runtime::{Device, buffer_of, download_values, open};
+use kingpost_sample::seed;
+use kingpost_solve::{
     ConjugateGradients, Constraints, CsrOperator, Diagonal, Gmres, GmresOptions, LinearOptions, LinearReason,
     LinearReport, Operator, PreconditionerSide, Preconditioning, PrescribedValues, Queue, ResidualNorm,
     SolveError, run,

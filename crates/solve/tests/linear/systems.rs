@@ -2,10 +2,10 @@
 
 #![allow(clippy::needless_range_loop, clippy::unwrap_used)] // rows and columns go by number
 
-use purlin_fem::sparse::{CsrPart, CsrPattern, EntryOrder};
-use purlin_runtime::{Backend, Device, open, upload_values};
-use purlin_sample::is_long_run;
-use purlin_solve::{CsrOperator, LinearOptions, ResidualNorm};
+use kingpost_fem::sparse::{CsrPart, CsrPattern, EntryOrder};
+use kingpost_runtime::{Backend, Device, open, upload_values};
+use kingpost_sample::is_long_run;
+use kingpost_solve::{CsrOperator, LinearOptions, ResidualNorm};
 
 /// As close as rounding allows.
 pub const TIGHT: LinearOptions = LinearOptions {

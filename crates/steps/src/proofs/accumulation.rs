@@ -7,12 +7,12 @@ use crate::proofs::order::relation_text;
 use crate::proofs::stale;
 use crate::proofs::written::{NewRead, may_be_undefined};
 use crate::refusal::{AtParameters, LostValue, Refusal, WrongOrder};
-use purlin_analysis::Analysis;
-use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::deps::{AccessSite, DependenceKind, Mode};
-use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, difference, smallest_point};
-use purlin_ir::{Expr, InameId, Insn, InsnId, Kernel, UpdateOp};
-use purlin_isl as isl;
+use kingpost_analysis::Analysis;
+use kingpost_analysis::deps::pair::{Order, pair_relation};
+use kingpost_analysis::deps::{AccessSite, DependenceKind, Mode};
+use kingpost_analysis::polyhedral::{Disjuncts, Polyhedral, Side, difference, smallest_point};
+use kingpost_ir::{Expr, InameId, Insn, InsnId, Kernel, UpdateOp};
+use kingpost_isl as isl;
 
 /// A sum is accumulated by an update.
 pub const IS_UPDATE: Obligation = Obligation::new("is_update", "the instruction is an update");
@@ -59,7 +59,7 @@ pub fn update_in_order(kernel: &Kernel, name: &str) -> Result<(InsnId, UpdateOp)
             kernel.vars[insn.lhs.var].name
         ))
     })?;
-    IS_UPDATE.require(op.named().is_none_or(purlin_ir::NamedOperator::is_associative), || {
+    IS_UPDATE.require(op.named().is_none_or(kingpost_ir::NamedOperator::is_associative), || {
         format!(
             "`{name}` updates by `{}`, which is not declared associative; declare it so, if it is",
             op.update_symbol()

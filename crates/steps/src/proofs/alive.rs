@@ -5,11 +5,11 @@ use super::elements::element_at;
 use super::index_cases::{IndexCase, index_cases};
 use crate::obligation::Obligation;
 use crate::refusal::{LostValue, Refusal};
-use purlin_analysis::deps::{AccessSite, Dependence, DependenceKind, Mode};
-use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
-use purlin_analysis::{Analysis, Witness};
-use purlin_ir::{Affine, Atom, Kernel, VarId};
-use purlin_isl as isl;
+use kingpost_analysis::deps::{AccessSite, Dependence, DependenceKind, Mode};
+use kingpost_analysis::polyhedral::{Polyhedral, Side, difference};
+use kingpost_analysis::{Analysis, Witness};
+use kingpost_ir::{Affine, Atom, Kernel, VarId};
+use kingpost_isl as isl;
 
 /// An axis along which several indices share an element.
 pub struct Alive {

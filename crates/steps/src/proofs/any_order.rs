@@ -3,8 +3,8 @@
 use super::order::{Reordering, check_order};
 use crate::refusal::Refusal;
 use crate::substitute::remap_iname;
-use purlin_analysis::Analysis;
-use purlin_ir::{Affine, InameId};
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Affine, InameId};
 
 /// What of an iteration runs with nothing of another one in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 //! An interval bound holds for every point of the loops, and a point that satisfies all constraints
 //! and reaches it shows that it is the best one. What neither decides is left to isl.
 
-use purlin_analysis::polyhedral::{Polyhedral, is_symbol};
-use purlin_ir::{Affine, Assumption, Atom, Constraint, InameId};
+use kingpost_analysis::polyhedral::{Polyhedral, is_symbol};
+use kingpost_ir::{Affine, Assumption, Atom, Constraint, InameId};
 use std::collections::BTreeMap;
 
 /// Values of the symbols that are tried: large, so that no block is partial; then some, and one.

@@ -3,9 +3,9 @@
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use crate::tree::insns_of;
-pub use purlin_analysis::changing_bounds;
-use purlin_analysis::polyhedral::is_symbol;
-use purlin_ir::{Affine, Atom, AxisTag, InameId, Kernel, Node};
+pub use kingpost_analysis::changing_bounds;
+use kingpost_analysis::polyhedral::is_symbol;
+use kingpost_ir::{Affine, Atom, AxisTag, InameId, Kernel, Node};
 
 /// Nothing inside a loop writes a scalar in its bounds.
 pub const BOUNDS_STAY: Obligation = Obligation::new(

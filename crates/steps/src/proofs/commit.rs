@@ -3,8 +3,8 @@
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use crate::tree::insns_of;
-use purlin_ir::neutral::{is_neutral, is_of_nothing, neutral};
-use purlin_ir::{Expr, Kernel, Node, UpdateOp, VarId, WriteOp};
+use kingpost_ir::neutral::{is_neutral, is_of_nothing, neutral};
+use kingpost_ir::{Expr, Kernel, Node, UpdateOp, VarId, WriteOp};
 
 /// An accumulator, and the operator of its updates.
 pub struct Accumulator<'k> {

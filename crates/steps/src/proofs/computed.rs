@@ -1,6 +1,6 @@
 //! Parameters that are computed from others.
 
-use purlin_ir::{Affine, Expr, Kernel, VarId};
+use kingpost_ir::{Affine, Expr, Kernel, VarId};
 
 /// Why a value may not stand for a parameter: it is computed as something else, or others are computed from
 /// it, and a definition mentions parameters above it alone, so that only a constant may.

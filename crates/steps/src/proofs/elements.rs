@@ -5,9 +5,11 @@ use crate::lookup;
 use crate::obligation::Obligation;
 use crate::proofs::entries::constant_shape;
 use crate::refusal::Refusal;
-use purlin_analysis::deps::AccessSite;
-use purlin_analysis::polyhedral::Polyhedral;
-use purlin_ir::{Access, Affine, Assumption, Atom, Expr, Kernel, Rule, TableData, VarId, VarKind, Variable};
+use kingpost_analysis::deps::AccessSite;
+use kingpost_analysis::polyhedral::Polyhedral;
+use kingpost_ir::{
+    Access, Affine, Assumption, Atom, Expr, Kernel, Rule, TableData, VarId, VarKind, Variable,
+};
 use std::iter::repeat_n;
 
 /// Nobody outside knows its elements.

@@ -9,7 +9,7 @@ use crate::accuracy::scales;
 use crate::expected::Expected;
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
-use purlin_ir::{
+use kingpost_ir::{
     Access, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, MathFn, ScalarType, UnaryOp, UpdateOp, VarId,
     VarKind, Variable,
 };

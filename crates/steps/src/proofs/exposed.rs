@@ -5,13 +5,13 @@ use crate::obligation::Obligation;
 use crate::proofs::elements::element_at;
 use crate::proofs::written::reads_constants;
 use crate::refusal::{AtParameters, Refusal};
-use purlin_analysis::deps::{AccessSite, Mode};
-use purlin_analysis::polyhedral::{
+use kingpost_analysis::deps::{AccessSite, Mode};
+use kingpost_analysis::polyhedral::{
     Disjuncts, Polyhedral, Side, affine_condition, conjunction, difference, equal_values, smallest_point,
 };
-use purlin_analysis::{Analysis, Instance};
-use purlin_ir::{Expr, InameId, InsnId};
-use purlin_isl as isl;
+use kingpost_analysis::{Analysis, Instance};
+use kingpost_ir::{Expr, InameId, InsnId};
+use kingpost_isl as isl;
 
 /// Every run starts afresh.
 pub const NOT_EXPOSED: Obligation = Obligation::new(

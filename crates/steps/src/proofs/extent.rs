@@ -1,9 +1,9 @@
 //! The extent of an array that holds one element for each iteration of a loop.
 
 use crate::proofs::attained;
-use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side};
-use purlin_ir::{Affine, Atom, Iname, InameId, Kernel, VarKind};
-use purlin_isl as isl;
+use kingpost_analysis::polyhedral::{Disjuncts, Polyhedral, Side};
+use kingpost_ir::{Affine, Atom, Iname, InameId, Kernel, VarKind};
+use kingpost_isl as isl;
 
 /// A name that no iname has: `#` cannot stand in names.
 const EXTENT: &str = "#extent";

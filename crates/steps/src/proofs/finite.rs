@@ -7,7 +7,7 @@
 use crate::obligation::Obligation;
 use crate::proofs::entries::constant_shape;
 use crate::refusal::Refusal;
-use purlin_ir::{Expr, Kernel, TableData, VarId, VarKind, Variable};
+use kingpost_ir::{Expr, Kernel, TableData, VarId, VarKind, Variable};
 use std::collections::BTreeSet;
 
 /// The laws of sums and products hold.

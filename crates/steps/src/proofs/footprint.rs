@@ -3,10 +3,10 @@
 use super::attained;
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
-use purlin_analysis::deps::AccessSite;
-use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
-use purlin_ir::{Affine, Atom, Constraint, InameId};
-use purlin_isl as isl;
+use kingpost_analysis::deps::AccessSite;
+use kingpost_analysis::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
+use kingpost_ir::{Affine, Atom, Constraint, InameId};
+use kingpost_isl as isl;
 
 /// A temporary for a region has a constant shape.
 pub const CONSTANT_BOX: Obligation =
@@ -236,7 +236,7 @@ fn elements(
 /// Whether an access may not happen although its loops run: its instruction has a condition
 /// somewhere.
 fn is_conditional(poly: &Polyhedral, site: &AccessSite) -> bool {
-    use purlin_ir::{BinaryOp, Expr};
+    use kingpost_ir::{BinaryOp, Expr};
     let insn = &poly.kernel.insns[site.insn];
     let chooses = |e: &Expr| {
         matches!(e, Expr::Select(..) | Expr::Binary(BinaryOp::And | BinaryOp::Or, ..) | Expr::Rule(..))

@@ -1,7 +1,7 @@
 //! Indices with minima and maxima, case by case.
 
-use purlin_analysis::polyhedral::Polyhedral;
-use purlin_ir::{Affine, BinaryOp, Constraint, Expr, UnaryOp};
+use kingpost_analysis::polyhedral::Polyhedral;
+use kingpost_ir::{Affine, BinaryOp, Constraint, Expr, UnaryOp};
 
 /// Most cases of an index: four minima or maxima in it.
 const MAX_CASES: usize = 16;

@@ -5,10 +5,10 @@ use crate::obligation::Obligation;
 use crate::proofs::width::fits_i32;
 use crate::proofs::written::may_be_undefined;
 use crate::refusal::Refusal;
-use purlin_analysis::Analysis;
-use purlin_analysis::inside::{Cause as Unknown, Reach};
-use purlin_analysis::witness::params_text;
-use purlin_ir::{BinaryOp, Class, Expr, ExprType, Insn, InsnId, Kernel, ScalarType};
+use kingpost_analysis::Analysis;
+use kingpost_analysis::inside::{Cause as Unknown, Reach};
+use kingpost_analysis::witness::params_text;
+use kingpost_ir::{BinaryOp, Class, Expr, ExprType, Insn, InsnId, Kernel, ScalarType};
 
 /// What is computed besides is safe to read.
 pub const INSIDE: Obligation = Obligation::new(

@@ -3,8 +3,8 @@
 use super::extent::{parametric_extent, points_of};
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
-use purlin_analysis::Analysis;
-use purlin_ir::{Affine, AxisTag, Domain, InameId, Kernel};
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Affine, AxisTag, Domain, InameId, Kernel};
 
 /// The tree has a size.
 pub const LARGEST_LENGTH: Obligation =

@@ -5,10 +5,10 @@ use crate::proofs::bounds::CONSTANT_BOUNDS;
 use crate::proofs::extent::with_outer_inames;
 use crate::refusal::Refusal;
 use crate::tree::{body_of, insns_of};
-use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::{Polyhedral, Side, cross, smallest_point};
-use purlin_ir::{Affine, Constraint, GuardedRange, InameId, VarKind};
-use purlin_isl as isl;
+use kingpost_analysis::Analysis;
+use kingpost_analysis::polyhedral::{Polyhedral, Side, cross, smallest_point};
+use kingpost_ir::{Affine, Constraint, GuardedRange, InameId, VarKind};
+use kingpost_isl as isl;
 
 /// Whether a loop has an iteration wherever it is entered.
 ///

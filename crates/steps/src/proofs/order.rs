@@ -2,11 +2,11 @@
 
 use super::ORDER;
 use crate::refusal::{Refusal, WrongOrder};
-use purlin_analysis::deps::{Dependence, DependenceKind};
-use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
-use purlin_analysis::{Analysis, Entries};
-use purlin_ir::{Affine, Id, InameId, InsnId, Kernel};
-use purlin_isl as isl;
+use kingpost_analysis::deps::{Dependence, DependenceKind};
+use kingpost_analysis::polyhedral::{Polyhedral, Side, difference};
+use kingpost_analysis::{Analysis, Entries};
+use kingpost_ir::{Affine, Id, InameId, InsnId, Kernel};
+use kingpost_isl as isl;
 use std::collections::HashMap;
 
 /// A kernel before and after its instances are moved.

@@ -4,8 +4,8 @@
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use crate::tree::{body_of, insns_of};
-use purlin_analysis::{Analysis, changing_bounds};
-use purlin_ir::{Affine, Atom, Expr, InameId, Insn, InsnId, VarId, WriteOp};
+use kingpost_analysis::{Analysis, changing_bounds};
+use kingpost_ir::{Affine, Atom, Expr, InameId, Insn, InsnId, VarId, WriteOp};
 use std::collections::BTreeSet;
 
 /// What is computed early is what is computed later.

@@ -5,10 +5,10 @@ use crate::expected::Expected;
 use crate::obligation::Obligation;
 use crate::proofs::stale::witness;
 use crate::refusal::{LostValue, Refusal};
-use purlin_analysis::Analysis;
-use purlin_analysis::deps::AccessSite;
-use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_ir::{InsnId, Kernel};
+use kingpost_analysis::Analysis;
+use kingpost_analysis::deps::AccessSite;
+use kingpost_analysis::deps::pair::{Order, pair_relation};
+use kingpost_ir::{InsnId, Kernel};
 
 /// The parts of a value are those that the whole had.
 pub const UNREAD: Obligation = Obligation::new(

@@ -2,12 +2,12 @@
 //! in between.
 
 use crate::refusal::{Refusal, StaleValue};
-use purlin_analysis::deps::AccessSite;
-use purlin_analysis::deps::pair::{Order, index_map, pair_relation};
-use purlin_analysis::polyhedral::{Polyhedral, smallest_pair};
-use purlin_analysis::{Instance, Witness};
-use purlin_ir::{Affine, Atom, InameId, Kernel};
-use purlin_isl as isl;
+use kingpost_analysis::deps::AccessSite;
+use kingpost_analysis::deps::pair::{Order, index_map, pair_relation};
+use kingpost_analysis::polyhedral::{Polyhedral, smallest_pair};
+use kingpost_analysis::{Instance, Witness};
+use kingpost_ir::{Affine, Atom, InameId, Kernel};
+use kingpost_isl as isl;
 
 /// A point of the program: in every iteration of `loops`, before the instruction at `position`,
 /// which stands with those loops around it.

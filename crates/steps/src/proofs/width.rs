@@ -3,7 +3,7 @@
 
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
-use purlin_ir::{BinaryOp, Expr, ExprType, Insn, InsnId, Kernel, Reduction, ScalarType, UpdateOp, WriteOp};
+use kingpost_ir::{BinaryOp, Expr, ExprType, Insn, InsnId, Kernel, Reduction, ScalarType, UpdateOp, WriteOp};
 
 /// An update joins its value before it stores.
 pub const NO_WIDE_UPDATE: Obligation =

@@ -1,9 +1,9 @@
 //! The part of an array that some statements touch, as an argument: axis by axis.
 
 use super::extent::{parametric_extent, with_outer_inames};
-use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
-use purlin_ir::{Access, Affine, Atom, Expr, InameId, VarId};
-use purlin_isl as isl;
+use kingpost_analysis::polyhedral::{Polyhedral, Side, difference};
+use kingpost_ir::{Access, Affine, Atom, Expr, InameId, VarId};
+use kingpost_isl as isl;
 
 /// A name that no iname has: `#` cannot stand in names.
 const VALUE: &str = "#value";
@@ -131,7 +131,7 @@ fn span(poly: &Polyhedral, value: &Affine) -> Result<(Option<i64>, Option<i64>),
     dims.push(VALUE.to_owned());
     let (disjuncts, _) = poly.domains(&all, Side::Source);
     let equal = isl::Constraint::zero(difference(&isl::Affine::name(VALUE), &by_name));
-    let disjuncts = purlin_analysis::polyhedral::cross(&poly.in_context(disjuncts), &[vec![equal]]);
+    let disjuncts = kingpost_analysis::polyhedral::cross(&poly.in_context(disjuncts), &[vec![equal]]);
     let set = isl::Set::from_disjuncts(&isl::SetSpace::new(&dims, &poly.params), &disjuncts)?;
     if set.is_empty()? { Ok((None, None)) } else { set.bounds(VALUE) }
 }

@@ -2,10 +2,10 @@
 //! written it before.
 
 use crate::refusal::Refusal;
-use purlin_analysis::deps::AccessSite;
-use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, affine_condition, conjunction, difference};
-use purlin_ir::{Direction, Expr, InameId, InsnId, Kernel, VarKind};
-use purlin_isl as isl;
+use kingpost_analysis::deps::AccessSite;
+use kingpost_analysis::polyhedral::{Disjuncts, Polyhedral, Side, affine_condition, conjunction, difference};
+use kingpost_ir::{Direction, Expr, InameId, InsnId, Kernel, VarKind};
+use kingpost_isl as isl;
 
 /// Whether an element may have no value yet.
 pub fn may_be_undefined(kind: &VarKind) -> bool {
@@ -94,7 +94,7 @@ impl NewRead<'_, '_> {
     /// The constraints that a write is of the element that is read; `None` if nobody knows.
     fn same_element(&self, write: &AccessSite) -> Option<Vec<isl::Constraint>> {
         let insn = &self.poly.kernel.insns[self.id];
-        let equal = |(own, other): (&Expr, &Option<purlin_ir::Affine>)| {
+        let equal = |(own, other): (&Expr, &Option<kingpost_ir::Affine>)| {
             let own = self.poly.affine(&own.as_affine()?, Side::Source)?;
             let other = self.poly.affine(other.as_ref()?, Side::Source)?;
             Some(isl::Constraint::zero(difference(&own, &other)))

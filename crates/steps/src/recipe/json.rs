@@ -12,12 +12,12 @@ use std::io::{self, Write};
 /// The version of the format that is written of steps alone.
 const VERSION: u32 = 1;
 
-/// The version of the format that is written where a form is lowered with something: a Purlin that
+/// The version of the format that is written where a form is lowered with something: a Kingpost that
 /// knows nothing of it refuses the file.
 const VERSION_OF_LOWERING: u32 = 2;
 
 /// The key of the version.
-const VERSION_KEY: &str = "purlin_recipe";
+const VERSION_KEY: &str = "kingpost_recipe";
 
 /// The key of what the form is lowered with.
 const LOWERING_KEY: &str = "lowering";
@@ -136,7 +136,8 @@ impl<'de> Visitor<'de> for Steps<'_> {
 #[derive(Deserialize)]
 #[serde(field_identifier)]
 enum Key {
-    #[serde(rename = "purlin_recipe")]
+    // the alias is of versions before 0.3
+    #[serde(rename = "kingpost_recipe", alias = "purlin_recipe")]
     Version,
     #[serde(rename = "lowering")]
     Lowering,
@@ -152,7 +153,7 @@ impl<'de> Deserialize<'de> for Version {
         match u64::deserialize(deserializer)? {
             version if [VERSION, VERSION_OF_LOWERING].map(u64::from).contains(&version) => Ok(Self),
             version => Err(D::Error::custom(format_args!(
-                "found version {version} of the format, needed version {VERSION} or {VERSION_OF_LOWERING}, or a later Purlin"
+                "found version {version} of the format, needed version {VERSION} or {VERSION_OF_LOWERING}, or a later Kingpost"
             ))),
         }
     }

@@ -1,6 +1,6 @@
 //! What a step made: handles to loops, arrays, rules and instructions, by name.
 
-use purlin_ir::Kernel;
+use kingpost_ir::Kernel;
 use std::collections::HashSet;
 use std::fmt;
 

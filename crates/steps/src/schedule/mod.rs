@@ -2,11 +2,11 @@
 //! recorded.
 //!
 //! ```
-//! use purlin_steps::Schedule;
-//! use purlin_transforms::primitives::{SplitIname, Tag};
-//! use purlin_ir::AxisTag;
+//! use kingpost_steps::Schedule;
+//! use kingpost_transforms::primitives::{SplitIname, Tag};
+//! use kingpost_ir::AxisTag;
 //!
-//! let kernel = purlin_ir::text::parse(
+//! let kernel = kingpost_ir::text::parse(
 //!     "kernel scale\nparam n: i32\narg y: f64[n] inout\n\nfor i in 0..n\n  s: y[i] = 2.0*y[i]\n",
 //! )?;
 //! let mut s = Schedule::of(&kernel);
@@ -34,8 +34,8 @@ use crate::primitive::Primitive;
 use crate::recipe::{Lowering, Recipe};
 use crate::refusal::TransformError;
 use crate::step::Step;
-use purlin_analysis::{Analysis, Known};
-use purlin_ir::Kernel;
+use kingpost_analysis::{Analysis, Known};
+use kingpost_ir::Kernel;
 
 /// A kernel under transformation, and the steps that led to it.
 #[derive(Clone, Debug)]
@@ -97,10 +97,10 @@ impl Schedule {
     /// Applies a primitive and records it; returns the handles of its type.
     ///
     /// ```
-    /// use purlin_steps::Schedule;
-    /// use purlin_transforms::primitives::SplitIname;
+    /// use kingpost_steps::Schedule;
+    /// use kingpost_transforms::primitives::SplitIname;
     ///
-    /// let kernel = purlin_ir::text::parse("kernel k\narg y: f64[64] inout\n\nfor i in 0..64\n  s: y[i] = 0.0\n")?;
+    /// let kernel = kingpost_ir::text::parse("kernel k\narg y: f64[64] inout\n\nfor i in 0..64\n  s: y[i] = 0.0\n")?;
     /// let mut s = Schedule::of(&kernel);
     /// let [block, item] = s.make(SplitIname { outer: Some("block".into()), ..SplitIname::new("i", 8) })?;
     /// assert_eq!([block.name(), item.name()], ["block", "i_i"]);
@@ -120,10 +120,10 @@ impl Schedule {
     /// decided.
     ///
     /// ```
-    /// use purlin_steps::Schedule;
-    /// use purlin_transforms::primitives::FuseLoops;
+    /// use kingpost_steps::Schedule;
+    /// use kingpost_transforms::primitives::FuseLoops;
     ///
-    /// let kernel = purlin_ir::text::parse("kernel k\narg y: f64[64] inout\n\nfor i in 0..64\n  s: y[i] = 0.0\nfor j in 0..8\n  r: y[j] = 1.0\n")?;
+    /// let kernel = kingpost_ir::text::parse("kernel k\narg y: f64[64] inout\n\nfor i in 0..64\n  s: y[i] = 0.0\nfor j in 0..8\n  r: y[j] = 1.0\n")?;
     /// let mut s = Schedule::of(&kernel);
     /// assert!(s.attempt(FuseLoops::new("i", "j"))?.is_none()); // not the same values
     /// assert!(s.attempt(FuseLoops::new("i", "k")).is_err()); // there is no loop `k`

@@ -8,13 +8,13 @@ use crate::refusal::Refusal;
 use crate::schedule::{Array, Handles, Loop, Made, Statement};
 use crate::staging::{CLOSED_FORM, Region, Temporary, Tile};
 use crate::tree::edit_body;
-use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::{Polyhedral, Side};
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_analysis::polyhedral::{Polyhedral, Side};
+use kingpost_ir::{
     Access, AddressSpace, Affine, Constraint, Domain, Expr, Iname, InameId, Insn, InsnId, Kernel, Node,
     ScalarType, VarId, VarKind, Variable, WriteOp,
 };
-use purlin_isl as isl;
+use kingpost_isl as isl;
 use std::collections::BTreeSet;
 
 /// A temporary with what fills and stores it, for the kernel from which it was planned.

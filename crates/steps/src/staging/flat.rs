@@ -1,8 +1,8 @@
 //! Quotients and remainders of flat positions, without those that the lengths of the loops make
 //! needless.
 
-use purlin_ir::affine::gcd;
-use purlin_ir::{Affine, Atom, InameId, Kernel};
+use kingpost_ir::affine::gcd;
+use kingpost_ir::{Affine, Atom, InameId, Kernel};
 
 /// Loops that count from zero, with their lengths.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +56,7 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use purlin_ir::Id;
+    use kingpost_ir::Id;
 
     #[test]
     fn quotients_of_flat_positions_agree_with_integers() {

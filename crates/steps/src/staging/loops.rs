@@ -5,7 +5,7 @@ use super::tile::Tile;
 use crate::lookup;
 use crate::proofs::footprint::CONSTANT_BOX;
 use crate::refusal::Refusal;
-use purlin_ir::{Affine, AxisTag, Constraint, Domain, Iname, InameId, Kernel};
+use kingpost_ir::{Affine, AxisTag, Constraint, Domain, Iname, InameId, Kernel};
 
 /// Loops over the elements of a box, outer first, and the offset in the box along each axis.
 #[derive(Default)]

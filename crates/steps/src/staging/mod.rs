@@ -14,7 +14,7 @@ pub use tile::{Limits, Tile};
 use crate::lookup::{self, Selection};
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
-use purlin_ir::{AddressSpace, Expr, InsnId, Kernel, VarId};
+use kingpost_ir::{AddressSpace, Expr, InsnId, Kernel, VarId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -6,9 +6,9 @@ use crate::proofs::written::may_be_undefined;
 use crate::refusal::Refusal;
 use crate::staging::{AFFINE_READS, DEFINED_BOX, Footprint, Limits, Tile};
 use crate::tree::{body_of, insns_of, loops_down_to};
-use purlin_analysis::deps::{AccessSite, Mode};
-use purlin_analysis::polyhedral::Polyhedral;
-use purlin_ir::{Access, Expr, InameId, InsnId, Kernel, VarId, VarKind};
+use kingpost_analysis::deps::{AccessSite, Mode};
+use kingpost_analysis::polyhedral::Polyhedral;
+use kingpost_ir::{Access, Expr, InameId, InsnId, Kernel, VarId, VarKind};
 
 /// What the temporary stands for, and where.
 pub struct Region {

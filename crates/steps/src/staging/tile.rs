@@ -6,10 +6,10 @@ use crate::proofs::footprint::{
 };
 use crate::refusal::Refusal;
 use crate::staging::{BOX_NOT_EMPTY, BOX_SIZE};
-use purlin_analysis::deps::AccessSite;
-use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
-use purlin_ir::{AddressSpace, Affine, Constraint, Expr, InameId, VarId};
-use purlin_isl as isl;
+use kingpost_analysis::deps::AccessSite;
+use kingpost_analysis::polyhedral::{Disjuncts, Polyhedral, Side, cross, difference};
+use kingpost_ir::{AddressSpace, Affine, Constraint, Expr, InameId, VarId};
+use kingpost_isl as isl;
 
 /// How far a box may reach.
 #[derive(Clone, Copy, Debug, Default)]

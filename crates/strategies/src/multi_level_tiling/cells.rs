@@ -3,10 +3,10 @@
 use super::super::blocks::{gathers_first, statements};
 use super::shape::{Axes, CellsOfTiles, Shape};
 use super::tiles::Tiles;
-use purlin_forms::program::CellProgram;
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::schedule::{Array, Loop};
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_forms::program::CellProgram;
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::schedule::{Array, Loop};
+use kingpost_primitives::{Schedule, TransformError};
 use std::collections::BTreeMap;
 
 /// Gathered degrees of freedom as they are kept, for each of [`CellProgram::gathers`]: one array a

@@ -4,12 +4,14 @@ use super::cells::Group;
 use super::shape::{Axes, Shape};
 use super::tiles::{Stages, named};
 use crate::staging::{CellNest, flat, to_local};
-use purlin_forms::program::CellProgram;
-use purlin_ir::{AddressSpace, Kernel};
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{AliasStorage, AssignToRule, ExpandRule, PrefetchArray, SetAddressSpace};
-use purlin_primitives::schedule::{Array, Loop};
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_forms::program::CellProgram;
+use kingpost_ir::{AddressSpace, Kernel};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::primitives::{
+    AliasStorage, AssignToRule, ExpandRule, PrefetchArray, SetAddressSpace,
+};
+use kingpost_primitives::schedule::{Array, Loop};
+use kingpost_primitives::{Schedule, TransformError};
 
 /// Degrees of freedom of all cells of the group to local memory, and results from there.
 pub(super) fn through_local(

@@ -4,8 +4,8 @@ use super::super::blocks::Accumulation;
 use super::super::length;
 use crate::strategy::StrategyError;
 use crate::tiling::{TilingParameters, TilingSizes};
-use purlin_forms::program::{Block, CellProgram, Evaluation, Products, Tiled};
-use purlin_primitives::schedule::Loop;
+use kingpost_forms::program::{Block, CellProgram, Evaluation, Products, Tiled};
+use kingpost_primitives::schedule::Loop;
 
 /// Most multiplications of a column tile that are written out.
 const MAX_UNROLLED: i64 = 2048;

@@ -2,11 +2,11 @@
 
 use super::shape::{Axes, BlockSizes, CellsOfTiles, Shape};
 use crate::staging::{Staged, stage_results};
-use purlin_forms::program::Evaluation;
-use purlin_primitives::ScheduleSteps;
-use purlin_primitives::primitives::{ContractArray, MoveInsns, SinkAccumulation, SplitArrayAxis};
-use purlin_primitives::schedule::{Loop, Statement};
-use purlin_primitives::{Schedule, TransformError};
+use kingpost_forms::program::Evaluation;
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::primitives::{ContractArray, MoveInsns, SinkAccumulation, SplitArrayAxis};
+use kingpost_primitives::schedule::{Loop, Statement};
+use kingpost_primitives::{Schedule, TransformError};
 
 /// Rows of a tile: those of a work-item, one round after the other.
 #[derive(Clone)]

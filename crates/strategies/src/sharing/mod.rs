@@ -7,16 +7,16 @@ use super::decided;
 use crate::strategy::mapping::Mapping;
 use crate::strategy::{Arguments, Combinator, MappingError, Stopped, StrategyError, Work};
 pub use graph::SharingGraph;
-use nest::Nest;
-use purlin_forms::CellKernel;
-use purlin_ir::{AddressSpace, Expr, Kernel, UpdateOp, VarKind};
-use purlin_primitives::lookup::Selection;
-use purlin_primitives::polynomial::{Atoms, Sum};
-use purlin_primitives::primitives::{
+use kingpost_forms::CellKernel;
+use kingpost_ir::{AddressSpace, Expr, Kernel, UpdateOp, VarKind};
+use kingpost_primitives::lookup::Selection;
+use kingpost_primitives::polynomial::{Atoms, Sum};
+use kingpost_primitives::primitives::{
     EliminateCommonSubexpressions, ExpandProducts, ExpandRule, ExtractRule, FactoriseSum, PrecomputeRule,
     Reassociate,
 };
-use purlin_primitives::{Recipe, Schedule, TransformError};
+use kingpost_primitives::{Recipe, Schedule, TransformError};
+use nest::Nest;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! The loops around an instruction, and what its value depends on.
 
-use purlin_ir::{BinaryOp, Expr, ExprType, InameId, InsnId, Kernel, ScalarType, UnaryOp, VarId};
-use purlin_primitives::polynomial::{Atoms, Sum};
+use kingpost_ir::{BinaryOp, Expr, ExprType, InameId, InsnId, Kernel, ScalarType, UnaryOp, VarId};
+use kingpost_primitives::polynomial::{Atoms, Sum};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An instruction and the loops around it, counted from the outermost one.

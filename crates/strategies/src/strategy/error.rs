@@ -1,10 +1,10 @@
 //! Why a mapping was not applied.
 
 use crate::tiling::TilingError;
-use purlin_forms::lowering::{NoSymmetry, OtherRules};
-use purlin_forms::program::NotAnAction;
-use purlin_ir::Kernel;
-use purlin_primitives::{Lowering, Recipe, ScriptError, TransformError};
+use kingpost_forms::lowering::{NoSymmetry, OtherRules};
+use kingpost_forms::program::NotAnAction;
+use kingpost_ir::Kernel;
+use kingpost_primitives::{Lowering, Recipe, ScriptError, TransformError};
 
 /// A strategy that was not applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -77,8 +77,8 @@ pub enum MappingError {
     /// The kernel has no symmetric tables, or the mapping does not use them.
     #[error(transparent)]
     Symmetry(#[from] NoSymmetry),
-    /// A recipe for a form that is lowered with what this Purlin does not know.
-    #[error("lowering `{found}`: found no such lowering, needed one of {needed}, or a later Purlin")]
+    /// A recipe for a form that is lowered with what this Kingpost does not know.
+    #[error("lowering `{found}`: found no such lowering, needed one of {needed}, or a later Kingpost")]
     Lowering {
         /// What the recipe says.
         found: Lowering,

@@ -4,9 +4,9 @@ use super::error::{MappingError, Stopped};
 use super::work::{self, Work};
 use super::{Arguments, Combinator, CombinedOrbits, Needs, Strategy};
 use crate::tiling::TilingSizes;
-use purlin_forms::CellKernel;
-use purlin_ir::Kernel;
-use purlin_primitives::Recipe;
+use kingpost_forms::CellKernel;
+use kingpost_ir::Kernel;
+use kingpost_primitives::Recipe;
 use serde::{Serialize, Serializer};
 use std::any::Any;
 use std::fmt;
@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// which the tuner chooses and records.
 ///
 /// ```
-/// use purlin_strategies::Mapping;
-/// use purlin_strategies::{ConstantCells, StagedCells};
+/// use kingpost_strategies::Mapping;
+/// use kingpost_strategies::{ConstantCells, StagedCells};
 ///
 /// let mapping = Mapping::from(StagedCells { cells: 32, constant_tables: true });
 /// assert_eq!(mapping.name(), "staged_cells");

@@ -3,7 +3,7 @@
 //! A [`Strategy`] maps the cells of a form onto a device. A [`Combinator`] changes what is computed, and
 //! hands the rest to another one. Either is plain data with a name, a text and a JSON form; a
 //! [`Mapping`](crate::Mapping) holds any of them, and a [`StrategySet`](crate::StrategySet) reads them.
-//! Purlin has its own in [`strategies`](crate::strategies()); `examples/own_strategy` is a crate with one
+//! Kingpost has its own in [`strategies`](crate::strategies()); `examples/own_strategy` is a crate with one
 //! of its own.
 
 mod error;
@@ -16,10 +16,10 @@ pub use error::{MappingError, RefusedStep, Stopped, StrategyError};
 pub use work::{MappedKernel, Work};
 
 use crate::tiling::TilingSizes;
+use kingpost_forms::CellKernel;
+use kingpost_forms::lowering::{NoSymmetry, Orbits};
+use kingpost_ir::{Kernel, VarKind, Variable};
 use mapping::Mapping;
-use purlin_forms::CellKernel;
-use purlin_forms::lowering::{NoSymmetry, Orbits};
-use purlin_ir::{Kernel, VarKind, Variable};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -41,10 +41,10 @@ pub trait Arguments:
 /// A strategy: how the cells of a form are mapped onto a device.
 ///
 /// ```
-/// use purlin_strategies::SingleCell;
-/// use purlin_fem::element::CellShape;
-/// use purlin_forms::{form::*, lowering::{LoweringOptions, lower}};
-/// use purlin_strategies::Mapping;
+/// use kingpost_strategies::SingleCell;
+/// use kingpost_fem::element::CellShape;
+/// use kingpost_forms::{form::*, lowering::{LoweringOptions, lower}};
+/// use kingpost_strategies::Mapping;
 ///
 /// let space = FunctionSpace::scalar(CellShape::Triangle, 1);
 /// let form = coefficient("u", &space) * test(&space) * dx();
@@ -101,8 +101,8 @@ pub trait Strategy: Arguments {
 /// A strategy that changes what is computed, and leaves the rest to another one.
 ///
 /// ```
-/// use purlin_strategies::{Modes, SingleCell};
-/// use purlin_strategies::{Combinator, Mapping};
+/// use kingpost_strategies::{Modes, SingleCell};
+/// use kingpost_strategies::{Combinator, Mapping};
 ///
 /// let mapping = Modes {}.before(SingleCell { cells: 32 });
 /// assert_eq!(mapping.to_string(), "modes, single cell, 32 a group");
@@ -186,7 +186,7 @@ pub struct Question<'q> {
     pub form: &'q dyn CellKernel,
     /// Whether the device is a card: work-items in sub-groups, with registers for a cell.
     pub is_card: bool,
-    /// Whether its sub-groups are those of Purlin's matrix instructions.
+    /// Whether its sub-groups are those of Kingpost's matrix instructions.
     pub has_matrix_instructions: bool,
     /// Local memory of a group, bytes.
     pub local_bytes: u64,

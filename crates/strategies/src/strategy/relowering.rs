@@ -1,10 +1,10 @@
 //! Mappings that lower the form again, and recipes that start from what they lower.
 
 use super::error::MappingError;
-use purlin_fem::quadrature::QuadratureScheme;
-use purlin_forms::lowering::Orbits;
-use purlin_forms::{CellKernel, Relowered};
-use purlin_primitives::Lowering;
+use kingpost_fem::quadrature::QuadratureScheme;
+use kingpost_forms::lowering::Orbits;
+use kingpost_forms::{CellKernel, Relowered};
+use kingpost_primitives::Lowering;
 
 /// What a mapping lowers a form with, so that its kernel has other tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,10 +65,10 @@ impl Relowering {
     }
 }
 
-/// A form as a [recipe](purlin_primitives::Recipe::lowering) starts from it, if that is not as it is.
+/// A form as a [recipe](kingpost_primitives::Recipe::lowering) starts from it, if that is not as it is.
 ///
 /// # Errors
-/// What this Purlin does not know, a form that cannot be lowered so, a kernel that has no form.
+/// What this Kingpost does not know, a form that cannot be lowered so, a kernel that has no form.
 pub fn relowered(form: &dyn CellKernel, lowering: &[Lowering]) -> Result<Option<Relowered>, MappingError> {
     let mut lowered: Option<Relowered> = None;
     for words in lowering {

@@ -2,7 +2,7 @@
 
 use super::mapping::Mapping;
 use super::{Combinator, Question, Strategy};
-use purlin_ir::text::suggestion;
+use kingpost_ir::text::suggestion;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -11,11 +11,11 @@ use std::sync::Arc;
 /// Strategies and combinators by their names: what mappings are read with, and whose candidates the
 /// tuner tries.
 ///
-/// A crate adds those of its own to [those of Purlin](crate::strategies); from there on they
+/// A crate adds those of its own to [those of Kingpost](crate::strategies); from there on they
 /// have a place in JSON, in databases and in the tuner. `examples/own_strategy` is such a crate.
 ///
 /// ```
-/// use purlin_strategies::strategies;
+/// use kingpost_strategies::strategies;
 ///
 /// let json = r#"{"strategy":"staged_cells","cells":32,"constant_tables":true}"#;
 /// let mapping = strategies().mapping(json)?;

@@ -3,10 +3,10 @@
 use super::error::{MappingError, Stopped};
 use super::mapping::Mapping;
 use super::relowering::Relowering;
-use purlin_forms::CellKernel;
-use purlin_forms::lowering::Orbits;
-use purlin_ir::Kernel;
-use purlin_primitives::{Lowering, Recipe, Schedule};
+use kingpost_forms::CellKernel;
+use kingpost_forms::lowering::Orbits;
+use kingpost_ir::Kernel;
+use kingpost_primitives::{Lowering, Recipe, Schedule};
 use std::ops::Deref;
 use std::rc::Rc;
 

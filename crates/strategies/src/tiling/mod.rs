@@ -2,7 +2,7 @@
 //! problem's sizes.
 //!
 //! ```
-//! use purlin_strategies::tiling::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
+//! use kingpost_strategies::tiling::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
 //!
 //! // Laplace on tetrahedra, P4, 24 quadrature points; the parameters of Kulkarni & Klöckner 2025, Table 7.
 //! let sizes = TilingSizes {
@@ -23,7 +23,7 @@
 //! let tiling = Tiling::new(&sizes, &parameters)?;
 //! assert_eq!(tiling.local_words(), 3 * 35 * 5 + 64 * 24 * 3);
 //! assert_eq!(tiling.barriers(), 2 * 5 + 2 * 5 + 2);
-//! # Ok::<(), purlin_strategies::tiling::TilingError>(())
+//! # Ok::<(), kingpost_strategies::tiling::TilingError>(())
 //! ```
 
 mod of_program;

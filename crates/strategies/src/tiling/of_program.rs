@@ -2,8 +2,8 @@
 //! a kernel.
 
 use super::sizes::{SpaceSizes, TilingSizes};
-use purlin_forms::CellKernel;
-use purlin_forms::program::{CellProgram, Evaluation, NotAnAction, Tiled};
+use kingpost_forms::CellKernel;
+use kingpost_forms::program::{CellProgram, Evaluation, NotAnAction, Tiled};
 use std::collections::BTreeSet;
 
 /// Reads the sizes of the small matrix-vector products of an operator action.

@@ -2,15 +2,15 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use insta::assert_snapshot;
-use purlin_forms::CellKernel;
-use purlin_forms::program::{CellLoop, CellProgram, NotAnAction};
-use purlin_forms::tabulated::IntegralType;
-use purlin_interp::{Memory, interpret};
-use purlin_ir::{AxisTag, Kernel};
-use purlin_primitives::Recipe;
-use purlin_primitives::schedule::Loop;
-use purlin_strategies::{FewestOperations, HoleValues, SingleCell, strategies};
-use purlin_strategies::{Mapping, MappingError};
+use kingpost_forms::CellKernel;
+use kingpost_forms::program::{CellLoop, CellProgram, NotAnAction};
+use kingpost_forms::tabulated::IntegralType;
+use kingpost_interp::{Memory, interpret};
+use kingpost_ir::{AxisTag, Kernel};
+use kingpost_primitives::Recipe;
+use kingpost_primitives::schedule::Loop;
+use kingpost_strategies::{FewestOperations, HoleValues, SingleCell, strategies};
+use kingpost_strategies::{Mapping, MappingError};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ fn story(text: &str, cells: u64) -> String {
 }
 
 fn story_of(text: &str, strategy: impl Fn(&Kernel) -> Result<(Kernel, Recipe), MappingError>) -> String {
-    let kernel = purlin_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
+    let kernel = kingpost_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
     match strategy(&kernel) {
         Err(error) => format!("{kernel}\nrefused: {error}\n"),
         Ok((result, recipe)) => {
@@ -70,7 +70,7 @@ fn finds_the_cells_by_the_scatter() {
     let text = ACTION.replace("cell", "c").replace(" u", " cell").replace("temp l", "temp c_item");
     let text = text.replace("temp r", "temp c_group").replace("r[", "c_group[").replace(" l[", " c_item[");
     let text = text.replace("*l[", "*c_item[");
-    let kernel = purlin_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
+    let kernel = kingpost_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
     let cells = CellLoop::read(&kernel).unwrap();
     assert_eq!((cells.cell.name(), cells.commits[0].name()), ("c", "scatter"));
     let (result, _) = Mapping::single_cell().apply(&kernel).unwrap();
@@ -88,7 +88,7 @@ fn refuses_without_a_scatter() {
 fn refuses_a_scatter_outside_of_loops() {
     let text = "kernel k\narg y: f64[2] inout\nscatter: y[0] += 1.0 {scatter}\n";
     let found = "no loop is around what has the tag `scatter`".into();
-    let kernel = purlin_ir::text::parse(text).unwrap();
+    let kernel = kingpost_ir::text::parse(text).unwrap();
     assert_eq!(CellLoop::read(&kernel), Err(NotAnAction { kernel: "k".into(), found }));
 }
 
@@ -200,6 +200,6 @@ fn refuses_json_of_no_mapping() {
 #[test]
 fn schedules_have_no_values_without_one() {
     let values = BTreeMap::from([("tile".to_owned(), "16".to_owned())]);
-    let refused = Mapping::from(HoleValues { values }).apply(&purlin_ir::text::parse(ACTION).unwrap());
+    let refused = Mapping::from(HoleValues { values }).apply(&kingpost_ir::text::parse(ACTION).unwrap());
     assert!(refused.unwrap_err().to_string().starts_with("values of holes belong to a schedule"));
 }

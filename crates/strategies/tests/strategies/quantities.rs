@@ -1,7 +1,7 @@
 //! What a tiled kernel executes, allocates and moves, by hand.
 #![allow(clippy::unwrap_used)] // what a failed test does
 
-use purlin_strategies::tiling::{SpaceSizes, Tiling, TilingError, TilingParameters, TilingSizes};
+use kingpost_strategies::tiling::{SpaceSizes, Tiling, TilingError, TilingParameters, TilingSizes};
 
 /// 7 points, a vector function with 2 x 3 derivatives on 5 nodes, a scalar one on 4; 3 nodes of
 /// the test.

@@ -2,20 +2,20 @@
 
 #![allow(clippy::unwrap_used)]
 
+use kingpost_fem::element::CellShape;
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::numbering::Numbering;
+use kingpost_fem::quadrature::QuadratureScheme;
+use kingpost_forms::form::*;
+use kingpost_forms::lowering::{LoweringOptions, lower};
+use kingpost_forms::program::CellProgram;
+use kingpost_forms::reference;
+use kingpost_interp::interpret;
+use kingpost_sample::config;
+use kingpost_strategies::Mapping;
+use kingpost_strategies::tiling::TilingParameters;
+use kingpost_strategies::{MultiLevelTiling, SingleCell, StagedCells, StagedTiling, StraightCells};
 use proptest::prelude::*;
-use purlin_fem::element::CellShape;
-use purlin_fem::mesh::Mesh;
-use purlin_fem::numbering::Numbering;
-use purlin_fem::quadrature::QuadratureScheme;
-use purlin_forms::form::*;
-use purlin_forms::lowering::{LoweringOptions, lower};
-use purlin_forms::program::CellProgram;
-use purlin_forms::reference;
-use purlin_interp::interpret;
-use purlin_sample::config;
-use purlin_strategies::Mapping;
-use purlin_strategies::tiling::TilingParameters;
-use purlin_strategies::{MultiLevelTiling, SingleCell, StagedCells, StagedTiling, StraightCells};
 
 const CELL: CellShape = CellShape::Triangle;
 

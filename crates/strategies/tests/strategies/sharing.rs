@@ -1,6 +1,6 @@
 //! Which symbols the integer program factorises.
 
-use purlin_strategies::SharingGraph;
+use kingpost_strategies::SharingGraph;
 
 fn factorised(symbols: usize, products: &[(usize, usize)]) -> usize {
     let symbols = (0..symbols).map(|k| format!("s{k}")).collect();

@@ -2,13 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use insta::assert_snapshot;
-use purlin_interp::Value;
-use purlin_interp::{Memory, interpret};
-use purlin_ir::Kernel;
-use purlin_primitives::Recipe;
-use purlin_strategies::tiling::TilingParameters;
-use purlin_strategies::{Mapping, MappingError};
-use purlin_strategies::{MultiLevelTiling, PointTiles, StagedCells, StagedTiling, StrategyError};
+use kingpost_interp::Value;
+use kingpost_interp::{Memory, interpret};
+use kingpost_ir::Kernel;
+use kingpost_primitives::Recipe;
+use kingpost_strategies::tiling::TilingParameters;
+use kingpost_strategies::{Mapping, MappingError};
+use kingpost_strategies::{MultiLevelTiling, PointTiles, StagedCells, StagedTiling, StrategyError};
 
 type Mapped = Result<(Kernel, Recipe), MappingError>;
 
@@ -102,7 +102,7 @@ table weights = [1.0, 2.0, 3.0]
 ";
 
 fn action() -> Kernel {
-    purlin_ir::text::parse(ACTION).unwrap_or_else(|e| panic!("{}", e.render(ACTION)))
+    kingpost_ir::text::parse(ACTION).unwrap_or_else(|e| panic!("{}", e.render(ACTION)))
 }
 
 fn parameters() -> TilingParameters {
@@ -219,7 +219,7 @@ fn refuses_kernels_without_stages() {
         ACTION.replace(" {pointwise}", ""),
     ];
     let refused = |text: &String| {
-        let kernel = purlin_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
+        let kernel = kingpost_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
         multi_level_tiling(&kernel, &parameters()).unwrap_err().to_string()
     };
     assert_snapshot!(texts.iter().map(refused).collect::<Vec<_>>().join("\n"));
@@ -301,7 +301,7 @@ fn every_order_of_functions_is_tiled() {
     for evaluated in orders(&[0, 1, 2, 3]).into_iter().step_by(7) {
         for gathered in [vec![0, 1, 2, 3], evaluated.iter().rev().copied().collect()] {
             let text = in_order(&gathered, &evaluated);
-            let kernel = purlin_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
+            let kernel = kingpost_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
             let expected = run_on(&kernel, &["c", "u", "v", "w", "x"]);
             let found = |result: Mapped| match result {
                 Ok((mapped, _)) => {

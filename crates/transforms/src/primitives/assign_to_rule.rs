@@ -1,22 +1,22 @@
 //! Replaces a temporary by its definition as a substitution rule.
 
-use purlin_analysis::Analysis;
-use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::deps::{AccessSite, DependenceKind, Mode};
-use purlin_analysis::polyhedral::{Polyhedral, step};
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_analysis::deps::pair::{Order, pair_relation};
+use kingpost_analysis::deps::{AccessSite, DependenceKind, Mode};
+use kingpost_analysis::polyhedral::{Polyhedral, step};
+use kingpost_ir::{
     Atom, Expr, ExprType, Id, InameId, InsnId, Kernel, Rule, ScalarType, VarId, VarKind, WriteOp,
 };
-use purlin_isl as isl;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::CURRENT;
-use purlin_steps::proofs::stale::witness;
-use purlin_steps::refusal::{LostValue, Refusal, StaleValue};
-use purlin_steps::schedule::RuleHandle;
-use purlin_steps::tree::prune_insn;
+use kingpost_isl as isl;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::CURRENT;
+use kingpost_steps::proofs::stale::witness;
+use kingpost_steps::refusal::{LostValue, Refusal, StaleValue};
+use kingpost_steps::schedule::RuleHandle;
+use kingpost_steps::tree::prune_insn;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -204,7 +204,7 @@ fn body(kernel: &Kernel, definition: InsnId, params: &[Param]) -> Result<Expr, R
     let ty = kernel.vars[insn.lhs.var].ty;
     let typed = |source| {
         let what = format!("`{}`", insn.name);
-        Refusal::Malformed(purlin_ir::KernelError::Type { what, source })
+        Refusal::Malformed(kingpost_ir::KernelError::Type { what, source })
     };
     let body = kernel.coerced(&insn.rhs, ty).map_err(typed)?.map(&mut |e| match e {
         Expr::Iname(i) => position(i).map_or(Expr::Iname(i), |k| Expr::RuleParam(k as u32)),

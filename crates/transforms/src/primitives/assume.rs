@@ -1,16 +1,16 @@
 //! Adds what the user asserts.
 
-use purlin_analysis::Analysis;
-use purlin_ir::ScalarType;
-use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{Affine, Assumption, Atom, Constraint, Direction, Kernel, TableData, VarId, VarKind};
-use purlin_isl as isl;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::symmetry::{self, ImageAxis};
+use kingpost_analysis::Analysis;
+use kingpost_ir::ScalarType;
+use kingpost_ir::affine::MAX_COEFFICIENT;
+use kingpost_ir::{Affine, Assumption, Atom, Constraint, Direction, Kernel, TableData, VarId, VarKind};
+use kingpost_isl as isl;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::symmetry::{self, ImageAxis};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -30,7 +30,7 @@ use std::fmt;
 /// where they do not hold. A set of conditions `A` that no parameters satisfy, `{ params : A
 /// }` empty, is refused at once. That an array is injective, `a(i) = a(j) => i =
 /// j`, or symmetric (`use_symmetry`), is checked on the real one where a launch asks for it
-/// ([`purlin_analysis::Analysis::check_launch`]).
+/// ([`kingpost_analysis::Analysis::check_launch`]).
 ///
 /// # Errors
 /// Unknown names, a bound on what is no parameter or beyond 2^40, a factor below 1, `injective` of
@@ -172,7 +172,7 @@ impl Primitive for Assume {
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
         let params = draw::vars(kernel, |v| v.kind == VarKind::Param);
-        let is_map = |v: &purlin_ir::Variable| {
+        let is_map = |v: &kingpost_ir::Variable| {
             matches!(v.kind, VarKind::Argument(_)) && v.ty == ScalarType::I32 && !v.shape.is_empty()
         };
         Some(match p.below(5) {
@@ -193,7 +193,7 @@ fn true_multiple(param: &str, inputs: &dyn draw::Inputs, factor: i64) -> Option<
 
 /// The symmetries that the inputs of a run have.
 fn true_symmetries(kernel: &Kernel, inputs: &dyn draw::Inputs) -> Vec<Assume> {
-    let is_input = |v: &purlin_ir::Variable| v.kind == VarKind::Argument(Direction::In);
+    let is_input = |v: &kingpost_ir::Variable| v.kind == VarKind::Argument(Direction::In);
     let is_true = |var: &str, axes: &[ImageAxis], negated: bool| {
         let symmetry = symmetry::symmetry(kernel, var, axes, negated).ok()?;
         let value = |atom: &Atom| match atom {

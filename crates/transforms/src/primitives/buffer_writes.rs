@@ -1,23 +1,25 @@
 //! Writes to a temporary that stands for a box of an array, and stores it once.
 
-use purlin_analysis::Analysis;
-use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::deps::{AccessSite, Mode};
-use purlin_analysis::polyhedral::{Polyhedral, Side};
-use purlin_ir::neutral::neutral;
-use purlin_ir::{AddressSpace, Direction, Insn, InsnId, Kernel, UpdateOp, VarId, VarKind, Variable, WriteOp};
-use purlin_isl as isl;
-use purlin_steps::argument;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup::{self, NO_REDUCTION};
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::elements::{ONLY_ACCESSED, check_only_accessed};
-use purlin_steps::proofs::footprint::CONSTANT_BOX;
-use purlin_steps::proofs::stale::witness;
-use purlin_steps::refusal::{LostValue, Refusal};
-use purlin_steps::staging::{
+use kingpost_analysis::Analysis;
+use kingpost_analysis::deps::pair::{Order, pair_relation};
+use kingpost_analysis::deps::{AccessSite, Mode};
+use kingpost_analysis::polyhedral::{Polyhedral, Side};
+use kingpost_ir::neutral::neutral;
+use kingpost_ir::{
+    AddressSpace, Direction, Insn, InsnId, Kernel, UpdateOp, VarId, VarKind, Variable, WriteOp,
+};
+use kingpost_isl as isl;
+use kingpost_steps::argument;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lookup::{self, NO_REDUCTION};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::elements::{ONLY_ACCESSED, check_only_accessed};
+use kingpost_steps::proofs::footprint::CONSTANT_BOX;
+use kingpost_steps::proofs::stale::witness;
+use kingpost_steps::refusal::{LostValue, Refusal};
+use kingpost_steps::staging::{
     BOX_NOT_EMPTY, BOX_SIZE, Footprint, Limits, NO_RULE_READS, Region, STORE, Staged, Staging, Start,
     Temporary, Tile, check_no_rule_reads, check_work_items, memory,
 };
@@ -206,7 +208,7 @@ impl Primitive for BufferWrites {
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
         let written = draw::vars(kernel, |v| {
-            let of = |i: &purlin_ir::Insn| kernel.vars[i.lhs.var].name == v.name;
+            let of = |i: &kingpost_ir::Insn| kernel.vars[i.lhs.var].name == v.name;
             kernel.insns.values().any(of)
         });
         let var = p.of(&written)?;
@@ -321,7 +323,7 @@ fn is_assigned_before(
     isl::Set::from_disjuncts(&covered.space()?, &poly.in_context(domain))?.is_subset(&covered)
 }
 
-fn missed(var: &str, witness: purlin_analysis::Witness) -> LostValue {
+fn missed(var: &str, witness: kingpost_analysis::Witness) -> LostValue {
     let found = format!(
         "{} reads `{var}`{} and may find the element that {} writes, which the buffer would still hold",
         witness.sink,

@@ -1,17 +1,16 @@
 //! Changes where the elements of an array lie.
 
-use purlin_analysis::Analysis;
-use purlin_ir::layout::vector_lanes;
-use purlin_ir::text::NamedLayout;
-use purlin_ir::verify::KernelError;
-use purlin_ir::{Arena, Kernel, Layout, VarId};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::elements::MOVABLE;
-use purlin_steps::proofs::elements::check_movable;
-use purlin_steps::refusal::Refusal;
+use kingpost_analysis::Analysis;
+use kingpost_ir::layout::vector_lanes;
+use kingpost_ir::text::NamedLayout;
+use kingpost_ir::verify::KernelError;
+use kingpost_ir::{Arena, Kernel, Layout, VarId};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::elements::{MOVABLE, check_movable};
+use kingpost_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -3,18 +3,18 @@
 use super::peel_iname::check_off_axis;
 use super::tile_band::read_row;
 use crate::cut::{Narrowing, Part, in_two, keep};
-use purlin_analysis::Analysis;
-use purlin_ir::{Affine, Constraint, Domain, InameId, Kernel};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::Instances;
-use purlin_steps::lookup;
-use purlin_steps::lookup::NO_REDUCTION;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::schedule::Loop;
-use purlin_steps::tree::{body_of, loops_down_to};
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Affine, Constraint, Domain, InameId, Kernel};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::Instances;
+use kingpost_steps::lookup;
+use kingpost_steps::lookup::NO_REDUCTION;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::schedule::Loop;
+use kingpost_steps::tree::{body_of, loops_down_to};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -145,7 +145,7 @@ impl Primitive for CutIname {
         let iname = p.of(&draw::loops(kernel))?;
         let around = draw::around(kernel).into_iter().filter(|(_, inner)| *inner == iname);
         let mut values: Vec<String> = around.map(|(outer, _)| outer).collect();
-        values.extend(draw::vars(kernel, |v| v.kind == purlin_ir::VarKind::Param));
+        values.extend(draw::vars(kernel, |v| v.kind == kingpost_ir::VarKind::Param));
         let shift = p.between(-2, 5);
         let at = match p.of(&values).filter(|_| !p.one_in(3)) {
             Some(value) if p.one_in(3) => format!("floor_div({value}, 2) + {shift}"),

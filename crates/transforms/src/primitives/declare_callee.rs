@@ -1,13 +1,13 @@
 //! Declares a kernel that parts of the program may become calls of.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{Callee, Kernel};
-use purlin_steps::draw::Picks;
-use purlin_steps::intrinsics::MMA_M16N8K4_F64;
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::refusal::Refusal;
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Callee, Kernel};
+use kingpost_steps::draw::Picks;
+use kingpost_steps::intrinsics::MMA_M16N8K4_F64;
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -84,7 +84,7 @@ impl Primitive for DeclareCallee {
     const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Declared, Refusal> {
-        let callees = purlin_ir::text::parse_callees(&self.text).map_err(|errors| {
+        let callees = kingpost_ir::text::parse_callees(&self.text).map_err(|errors| {
             let first = errors.errors().first().map_or_else(|| errors.to_string(), ToString::to_string);
             CALLEE.unfit(format!("the text is no callee: {first}"))
         })?;

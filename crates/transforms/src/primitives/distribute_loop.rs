@@ -1,22 +1,21 @@
 //! Distributes a loop over the parts of its body.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{Affine, Id, InameId, Kernel, Node};
-use purlin_steps::copy::copy_loop;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup;
-use purlin_steps::lookup::NO_REDUCTION;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::ORDER;
-use purlin_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
-use purlin_steps::proofs::order::{Reordering, check_order};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::schedule::Loop;
-use purlin_steps::substitute::substitute_in_nodes;
-use purlin_steps::tree::body_of;
-use purlin_steps::tree::{insns_of, loop_body, replace_loop};
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Affine, Id, InameId, Kernel, Node};
+use kingpost_steps::copy::copy_loop;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lookup;
+use kingpost_steps::lookup::NO_REDUCTION;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::ORDER;
+use kingpost_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
+use kingpost_steps::proofs::order::{Reordering, check_order};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::schedule::Loop;
+use kingpost_steps::substitute::substitute_in_nodes;
+use kingpost_steps::tree::{body_of, insns_of, loop_body, replace_loop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

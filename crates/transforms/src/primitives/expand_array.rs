@@ -1,22 +1,21 @@
 //! Gives a temporary an axis for each of some loops.
 
-use purlin_analysis::Analysis;
-use purlin_analysis::deps::Dependence;
-use purlin_analysis::polyhedral::{Polyhedral, step};
-use purlin_ir::{Affine, Expr, InameId, InsnId, Kernel, VarId};
-use purlin_isl as isl;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::elements::NO_RULE;
-use purlin_steps::proofs::elements::ONLY_ACCESSED;
-use purlin_steps::proofs::elements::TEMPORARY;
-use purlin_steps::proofs::elements::{check_no_rule, check_only_accessed, rewrite_accesses, temporary};
-use purlin_steps::proofs::extent::parametric_extent;
-use purlin_steps::proofs::inside::NO_FAULT;
-use purlin_steps::refusal::{LostValue, Refusal};
-use purlin_steps::tree::loop_body;
+use kingpost_analysis::Analysis;
+use kingpost_analysis::deps::Dependence;
+use kingpost_analysis::polyhedral::{Polyhedral, step};
+use kingpost_ir::{Affine, Expr, InameId, InsnId, Kernel, VarId};
+use kingpost_isl as isl;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::elements::{
+    NO_RULE, ONLY_ACCESSED, TEMPORARY, check_no_rule, check_only_accessed, rewrite_accesses, temporary,
+};
+use kingpost_steps::proofs::extent::parametric_extent;
+use kingpost_steps::proofs::inside::NO_FAULT;
+use kingpost_steps::refusal::{LostValue, Refusal};
+use kingpost_steps::tree::loop_body;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,13 +1,13 @@
 //! Makes a substitution rule of a subexpression.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{Expr, Id, Insn, InsnId, Kernel, Rule, RuleId};
-use purlin_steps::draw::Picks;
-use purlin_steps::lookup::{self, Selection};
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::schedule::RuleHandle;
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Expr, Id, Insn, InsnId, Kernel, Rule, RuleId};
+use kingpost_steps::draw::Picks;
+use kingpost_steps::lookup::{self, Selection};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::schedule::RuleHandle;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -151,14 +151,14 @@ impl ExtractRule {
         }
         let mut bare = kernel.clone();
         bare.body.clear();
-        bare.insns = purlin_ir::Arena::default();
-        bare.inames = purlin_ir::Arena::default();
-        let text = purlin_ir::text::print(&bare);
+        bare.insns = kingpost_ir::Arena::default();
+        bare.inames = kingpost_ir::Arena::default();
+        let text = kingpost_ir::text::print(&bare);
         let mut lines: Vec<&str> = text.lines().collect();
         // rules use earlier rules only
         let last = lines.iter().rposition(|l| l.starts_with("rule ")).unwrap_or(0); // default: the line of the name
         lines.insert(last + 1, &line);
-        let parsed = purlin_ir::text::parse(&(lines.join("\n") + "\n"))
+        let parsed = kingpost_ir::text::parse(&(lines.join("\n") + "\n"))
             .map_err(|e| no_template(e.errors().first().map_or("", |e| e.message.as_str())))?;
         let added = parsed.rules.iter().last().filter(|(_, r)| r.name == self.name);
         // a text writes them out where they are used

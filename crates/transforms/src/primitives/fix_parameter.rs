@@ -1,15 +1,15 @@
 //! Gives a parameter a value for good.
 
 use super::assume::has_solution;
-use purlin_analysis::Analysis;
-use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{Affine, Assumption, Atom, Constraint, Expr, Kernel, ScalarType, VarId, VarKind};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::computed::unfit_definition;
-use purlin_steps::refusal::Refusal;
+use kingpost_analysis::Analysis;
+use kingpost_ir::affine::MAX_COEFFICIENT;
+use kingpost_ir::{Affine, Assumption, Atom, Constraint, Expr, Kernel, ScalarType, VarId, VarKind};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::computed::unfit_definition;
+use kingpost_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,15 +1,16 @@
 //! Lets the elements along an axis of a temporary take turns.
 
-use purlin_analysis::Analysis;
-use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{Affine, BinaryOp, Expr, Kernel, VarId};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::alive::{Alive, check_readers};
-use purlin_steps::proofs::elements::{AXIS, ONLY_ACCESSED, TEMPORARY};
-use purlin_steps::proofs::elements::{check_axis, check_only_accessed, rewrite_accesses, temporary};
-use purlin_steps::refusal::Refusal;
+use kingpost_analysis::Analysis;
+use kingpost_ir::affine::MAX_COEFFICIENT;
+use kingpost_ir::{Affine, BinaryOp, Expr, Kernel, VarId};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::alive::{Alive, check_readers};
+use kingpost_steps::proofs::elements::{
+    AXIS, ONLY_ACCESSED, TEMPORARY, check_axis, check_only_accessed, rewrite_accesses, temporary,
+};
+use kingpost_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,19 +1,19 @@
 //! Makes one launch of several.
 
 use super::split_launch::without_launches;
-use purlin_analysis::Analysis;
-use purlin_ir::{AxisTag, InameId, Kernel, Node};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::expected::Expected;
-use purlin_steps::lookup;
-use purlin_steps::lookup::NO_REDUCTION;
-use purlin_steps::nest::new_loop;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::{CONTIGUOUS, same};
-use purlin_steps::schedule::Loop;
-use purlin_steps::tree::{edit_siblings, inames_of, siblings};
+use kingpost_analysis::Analysis;
+use kingpost_ir::{AxisTag, InameId, Kernel, Node};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::expected::Expected;
+use kingpost_steps::lookup;
+use kingpost_steps::lookup::NO_REDUCTION;
+use kingpost_steps::nest::new_loop;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::{CONTIGUOUS, same};
+use kingpost_steps::schedule::Loop;
+use kingpost_steps::tree::{edit_siblings, inames_of, siblings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -35,7 +35,7 @@ use std::fmt;
 ///
 /// # Precondition
 /// The order of instances stays. What was ordered between the launches must now be ordered within
-/// groups, or by barriers: the placement says so ([`purlin_analysis::placement`]).
+/// groups, or by barriers: the placement says so ([`kingpost_analysis::placement`]).
 ///
 /// # Errors
 /// No loop, an unknown one, one that is no launch and holds none, loops with others between them; a

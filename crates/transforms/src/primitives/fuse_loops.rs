@@ -1,24 +1,24 @@
 //! Fuses two neighbouring loops.
 
 use super::reschedule::Reschedule;
-use purlin_analysis::polyhedral::{Side, cross};
-use purlin_analysis::{Analysis, Witness};
-use purlin_ir::{Affine, Atom, Domain, InameId, Kernel, Node};
-use purlin_isl as isl;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::expected::Expected;
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup;
-use purlin_steps::lookup::NO_REDUCTION;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::ORDER;
-use purlin_steps::proofs::bounds::{BOUNDS_STAY, CONSTANT_BOUNDS, check_bounds_stay, check_constant_value};
-use purlin_steps::proofs::order::{Reordering, check_order};
-use purlin_steps::recipe::Recipe;
-use purlin_steps::refusal::{Clash, Refusal};
-use purlin_steps::substitute::{simplify_indices, substitute_iname};
-use purlin_steps::tree::{body_of, edit_siblings, insns_of, loop_body, siblings};
+use kingpost_analysis::polyhedral::{Side, cross};
+use kingpost_analysis::{Analysis, Witness};
+use kingpost_ir::{Affine, Atom, Domain, InameId, Kernel, Node};
+use kingpost_isl as isl;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::expected::Expected;
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lookup;
+use kingpost_steps::lookup::NO_REDUCTION;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::ORDER;
+use kingpost_steps::proofs::bounds::{BOUNDS_STAY, CONSTANT_BOUNDS, check_bounds_stay, check_constant_value};
+use kingpost_steps::proofs::order::{Reordering, check_order};
+use kingpost_steps::recipe::Recipe;
+use kingpost_steps::refusal::{Clash, Refusal};
+use kingpost_steps::substitute::{simplify_indices, substitute_iname};
+use kingpost_steps::tree::{body_of, edit_siblings, insns_of, loop_body, siblings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -191,7 +191,7 @@ impl FuseLoops {
             let step = names(*second).fold(step, |step, name| step.map(name, [moved.clone()]));
             step.check(analysis).ok()?;
             let recipe = Recipe { steps: vec![step.into()], ..Recipe::default() };
-            Some(purlin_steps::schedule::print(&recipe).trim_end().to_owned())
+            Some(kingpost_steps::schedule::print(&recipe).trim_end().to_owned())
         })
     }
 

@@ -1,20 +1,20 @@
 //! Makes bounds of a loop conditions of what is inside.
 
-use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::is_symbol;
-use purlin_ir::{Affine, Atom, AxisTag, BinaryOp, Constraint, Domain, Expr, InameId, InsnId, Kernel};
-use purlin_steps::condition::{also, condition};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::bounds::{BOUNDS_STAY, changing_bounds, check_bounds_stay};
-use purlin_steps::proofs::recomputed::RECOMPUTED;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::schedule::Array;
-use purlin_steps::tree::{inames_of, insns_of, loop_body};
-use purlin_steps::widest::{WIDEST, Widest};
+use kingpost_analysis::Analysis;
+use kingpost_analysis::polyhedral::is_symbol;
+use kingpost_ir::{Affine, Atom, AxisTag, BinaryOp, Constraint, Domain, Expr, InameId, InsnId, Kernel};
+use kingpost_steps::condition::{also, condition};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::bounds::{BOUNDS_STAY, changing_bounds, check_bounds_stay};
+use kingpost_steps::proofs::recomputed::RECOMPUTED;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::schedule::Array;
+use kingpost_steps::tree::{inames_of, insns_of, loop_body};
+use kingpost_steps::widest::{WIDEST, Widest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

@@ -1,21 +1,20 @@
 //! Swaps two loops.
 
-use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::{Side, cross};
-use purlin_ir::{Affine, Atom, Constraint, Domain, InameId, Kernel, Node};
-use purlin_isl as isl;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::ORDER;
-use purlin_steps::proofs::bounds::{BOUNDS_STAY, changing_bounds, check_bounds_stay};
-use purlin_steps::proofs::length::never_empty;
-use purlin_steps::proofs::order::{Reordering, check_order};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::tree::body_of;
-use purlin_steps::tree::{loop_body, replace_loop};
+use kingpost_analysis::Analysis;
+use kingpost_analysis::polyhedral::{Side, cross};
+use kingpost_ir::{Affine, Atom, Constraint, Domain, InameId, Kernel, Node};
+use kingpost_isl as isl;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::ORDER;
+use kingpost_steps::proofs::bounds::{BOUNDS_STAY, changing_bounds, check_bounds_stay};
+use kingpost_steps::proofs::length::never_empty;
+use kingpost_steps::proofs::order::{Reordering, check_order};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::tree::{body_of, loop_body, replace_loop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,16 +1,16 @@
 //! Makes one array with a component axis of several arrays.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{Affine, Expr, Kernel, VarId, VarKind, Variable};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::elements::ONLY_ACCESSED;
-use purlin_steps::proofs::elements::TEMPORARY;
-use purlin_steps::proofs::elements::{check_only_accessed, redirect_accesses, temporary};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::schedule::Array;
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Affine, Expr, Kernel, VarId, VarKind, Variable};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::elements::{
+    ONLY_ACCESSED, TEMPORARY, check_only_accessed, redirect_accesses, temporary,
+};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::schedule::Array;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,17 +1,17 @@
 //! Joins two nested loops into one.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{Affine, Atom, AxisTag, Constraint, Domain, Expr, Iname, InameId, Kernel, Node};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
-use purlin_steps::proofs::extent::smallest;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::schedule::Loop;
-use purlin_steps::substitute::{simplify_indices, substitute_iname};
-use purlin_steps::tree::{insns_of, loop_body, replace_loop};
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Affine, Atom, AxisTag, Constraint, Domain, Expr, Iname, InameId, Kernel, Node};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
+use kingpost_steps::proofs::extent::smallest;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::schedule::Loop;
+use kingpost_steps::substitute::{simplify_indices, substitute_iname};
+use kingpost_steps::tree::{insns_of, loop_body, replace_loop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

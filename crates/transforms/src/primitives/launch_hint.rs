@@ -1,12 +1,12 @@
 //! Tells the compiler and the launch what a kernel should run with.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{AddressSpace, AxisTag, Kernel, RESIDENT_GROUPS};
-use purlin_steps::draw::Picks;
-use purlin_steps::former::Former;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::refusal::Refusal;
+use kingpost_analysis::Analysis;
+use kingpost_ir::{AddressSpace, AxisTag, Kernel, RESIDENT_GROUPS};
+use kingpost_steps::draw::Picks;
+use kingpost_steps::former::Former;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,12 +1,12 @@
 //! Makes updates indivisible.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{AddressSpace, InsnId, Kernel, WriteOp};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup::Selection;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::refusal::Refusal;
+use kingpost_analysis::Analysis;
+use kingpost_ir::{AddressSpace, InsnId, Kernel, WriteOp};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup::Selection;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

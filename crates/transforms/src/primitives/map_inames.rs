@@ -1,24 +1,23 @@
 //! Runs a nest along other directions.
 
 use crate::hull::Loops;
-use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::{Disjuncts, Side, cross};
-use purlin_ir::{Affine, AxisTag, Domain, Iname, InameId, Kernel, Node};
-use purlin_isl as isl;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup;
-use purlin_steps::lookup::NO_REDUCTION;
-use purlin_steps::nest::wrapped;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::ORDER;
-use purlin_steps::proofs::order::{Reordering, check_order};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::schedule::Loop;
-use purlin_steps::substitute::{simplify_indices, substitute_iname};
-use purlin_steps::tree::body_of;
-use purlin_steps::tree::{insns_of, replace_loop};
+use kingpost_analysis::Analysis;
+use kingpost_analysis::polyhedral::{Disjuncts, Side, cross};
+use kingpost_ir::{Affine, AxisTag, Domain, Iname, InameId, Kernel, Node};
+use kingpost_isl as isl;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lookup;
+use kingpost_steps::lookup::NO_REDUCTION;
+use kingpost_steps::nest::wrapped;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::ORDER;
+use kingpost_steps::proofs::order::{Reordering, check_order};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::schedule::Loop;
+use kingpost_steps::substitute::{simplify_indices, substitute_iname};
+use kingpost_steps::tree::{body_of, insns_of, replace_loop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -309,7 +308,7 @@ fn domains(
     for iname in old {
         let mut domain = kernel.inames[*iname].domain.clone();
         for (i, value) in old.iter().zip(values) {
-            domain = domain.substitute(&|a| (*a == purlin_ir::Atom::Iname(*i)).then(|| value.clone()));
+            domain = domain.substitute(&|a| (*a == kingpost_ir::Atom::Iname(*i)).then(|| value.clone()));
         }
         let (disjuncts, exact) = poly.domain(&domain, Side::Source);
         KNOWN_BOUNDS.decide(exact, || {

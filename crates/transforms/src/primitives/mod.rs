@@ -70,7 +70,7 @@ pub use crate::former_types::{
     VectoriseIname,
 };
 
-purlin_steps::table! {
+kingpost_steps::table! {
     alias_storage::AliasStorage;
     assign_to_rule::AssignToRule;
     assume::Assume;

@@ -1,18 +1,18 @@
 //! Reorders the statements of a body.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{Kernel, Node};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::expected::Expected;
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup::NO_REDUCTION;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::ORDER;
-use purlin_steps::proofs::order::{Reordering, check_order};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::{same, statement};
-use purlin_steps::tree::{edit_siblings, siblings};
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Kernel, Node};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::expected::Expected;
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lookup::NO_REDUCTION;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::ORDER;
+use kingpost_steps::proofs::order::{Reordering, check_order};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::{same, statement};
+use kingpost_steps::tree::{edit_siblings, siblings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

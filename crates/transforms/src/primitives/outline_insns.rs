@@ -1,20 +1,18 @@
 //! Makes a callee of statements.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::{
     Access, AddressSpace, Affine, Arena, Atom, Callee, Direction, Domain, Expr, InameId, Insn, InsnId,
     Kernel, Node, ScalarType, VarId, VarKind, Variable,
 };
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::windows::{ArgAxis, axes_of};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::CONTIGUOUS;
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::run::{self, Run};
-use purlin_steps::tree::{inames_of, insns_of};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::windows::{ArgAxis, axes_of};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::{self, CONTIGUOUS, NOT_CALLED, Run};
+use kingpost_steps::tree::{inames_of, insns_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +42,7 @@ use std::fmt;
 ///
 /// # Precondition
 /// With its arguments put in, the callee has the same instances and accesses: shown by unifying the
-/// statements with it ([`purlin_ir::calls::unify`]).
+/// statements with it ([`kingpost_ir::calls::unify`]).
 ///
 /// # Errors
 /// Unknown names, statements that are no run, a name that is taken, statements that belong to a
@@ -106,7 +104,7 @@ impl Primitive for OutlineInsns {
         let proof = Outlined { statements: run.nodes.to_vec(), callee: Callee::new(callee.canonical()) };
         match self.draft(kernel, &proof).calls() {
             Ok(_) => Ok(proof),
-            Err(purlin_ir::KernelError::Call { why, .. }) => Err(ARGUMENTS.undecided(format!(
+            Err(kingpost_ir::KernelError::Call { why, .. }) => Err(ARGUMENTS.undecided(format!(
                 "the arguments cannot be told from the statements: {why}; outline the loops around as well"
             ))),
             Err(other) => Err(Refusal::Malformed(other)),
@@ -175,9 +173,10 @@ impl<'k> Outline<'k> {
         to.callee.name = name.to_owned();
         // Where an iname goes is known from the start: they keep their order.
         for iname in &self.inside {
-            to.callee
-                .inames
-                .push(purlin_ir::Iname { domain: Domain::universe(), ..self.kernel.inames[*iname].clone() });
+            to.callee.inames.push(kingpost_ir::Iname {
+                domain: Domain::universe(),
+                ..self.kernel.inames[*iname].clone()
+            });
         }
         let domains: Vec<Domain> =
             self.inside.iter().map(|i| to.domain(&self.kernel.inames[*i].domain)).collect();
@@ -227,7 +226,7 @@ impl Translation<'_, '_> {
     }
 
     fn iname(&mut self, iname: InameId) -> Affine {
-        use purlin_ir::Id;
+        use kingpost_ir::Id;
         if let Some(k) = self.outline.inside.iter().position(|i| *i == iname) {
             return Affine::iname(InameId::from_index(k));
         }
@@ -292,7 +291,7 @@ impl Translation<'_, '_> {
             Expr::Select(c, a, b) => Expr::Select(boxed(self, c), boxed(self, a), boxed(self, b)),
             Expr::Reduce(r) => {
                 let inames = r.inames.iter().filter_map(|i| self.iname(*i).as_iname()).collect();
-                Expr::Reduce(purlin_ir::Reduction { op: r.op, inames, body: boxed(self, &r.body) })
+                Expr::Reduce(kingpost_ir::Reduction { op: r.op, inames, body: boxed(self, &r.body) })
             }
             Expr::Rule(rule, args) => Expr::Rule(*rule, args.iter().map(|a| self.expr(a)).collect()),
         }
@@ -311,7 +310,7 @@ impl Translation<'_, '_> {
     }
 
     fn nodes(&self, nodes: &[Node]) -> Vec<Node> {
-        use purlin_ir::Id;
+        use kingpost_ir::Id;
         let (insns, inames) = (numbers(&self.outline.insns), numbers(&self.outline.inside));
         let translated = nodes.iter().map(|node| match node {
             Node::Insn(insn) => Node::Insn(InsnId::from_index(insns[insn])),
@@ -322,7 +321,7 @@ impl Translation<'_, '_> {
 
     /// Parameters first, then the arguments in the caller's order.
     fn ordered(self) -> Kernel {
-        use purlin_ir::Id;
+        use kingpost_ir::Id;
         let of_caller: BTreeMap<VarId, VarId> = self.vars.iter().map(|(from, to)| (*to, *from)).collect();
         let mut order: Vec<VarId> = self.callee.vars.ids().collect();
         order.sort_by_key(|id| {

@@ -1,17 +1,16 @@
 //! Puts arrays side by side into one.
 
 use super::join_arrays::{PLAIN, plain_temporaries, remove_unmentioned};
-use purlin_analysis::Analysis;
-use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{Affine, BinaryOp, Expr, Kernel, VarId, VarKind, Variable};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::elements::TEMPORARY;
-use purlin_steps::proofs::elements::redirect_accesses;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::schedule::Array;
+use kingpost_analysis::Analysis;
+use kingpost_ir::affine::MAX_COEFFICIENT;
+use kingpost_ir::{Affine, BinaryOp, Expr, Kernel, VarId, VarKind, Variable};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::elements::{TEMPORARY, redirect_accesses};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::schedule::Array;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

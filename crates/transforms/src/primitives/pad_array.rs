@@ -1,17 +1,16 @@
 //! Leaves room between the rows of an array.
 
-use purlin_analysis::Analysis;
-use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{Affine, Kernel, Places, VarId, VarKind, Variable};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::elements::AXIS;
-use purlin_steps::proofs::elements::ONLY_ACCESSED;
-use purlin_steps::proofs::elements::with_longer_axis;
-use purlin_steps::proofs::elements::{check_axis, check_only_accessed, dense_or_given_strides, product};
-use purlin_steps::refusal::Refusal;
+use kingpost_analysis::Analysis;
+use kingpost_ir::affine::MAX_COEFFICIENT;
+use kingpost_ir::{Affine, Kernel, Places, VarId, VarKind, Variable};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::elements::{
+    AXIS, ONLY_ACCESSED, check_axis, check_only_accessed, dense_or_given_strides, product, with_longer_axis,
+};
+use kingpost_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

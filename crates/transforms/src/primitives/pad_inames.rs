@@ -1,22 +1,22 @@
 //! Runs loops further, over zeros.
 
-use purlin_analysis::{Analysis, changing_bounds};
-use purlin_ir::neutral::of_nothing;
-use purlin_ir::{
+use kingpost_analysis::{Analysis, changing_bounds};
+use kingpost_ir::neutral::of_nothing;
+use kingpost_ir::{
     Access, Affine, AxisTag, BinaryOp, Domain, Expr, InameId, Insn, InsnId, Kernel, Layout, Node, ScalarType,
     UnaryOp, UpdateOp, VarId, VarKind, Variable, WriteOp,
 };
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::{Instances, Keeps};
-use purlin_steps::lookup;
-use purlin_steps::lookup::table_factors;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::elements::with_longer_axis;
-use purlin_steps::proofs::finite::check_finite;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::tree::edit_siblings;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::{Instances, Keeps};
+use kingpost_steps::lookup;
+use kingpost_steps::lookup::table_factors;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::elements::with_longer_axis;
+use kingpost_steps::proofs::finite::check_finite;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::tree::edit_siblings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,34 +3,30 @@
 
 mod edit;
 
-use purlin_analysis::Analysis;
-use purlin_analysis::deps::AccessSite;
-use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::polyhedral::{Polyhedral, smallest_point};
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_analysis::deps::AccessSite;
+use kingpost_analysis::deps::pair::{Order, pair_relation};
+use kingpost_analysis::polyhedral::{Polyhedral, smallest_point};
+use kingpost_ir::{
     AddressSpace, Affine, AxisTag, Expr, InameId, Insn, InsnId, Kernel, UpdateOp, VarId, VarKind, WriteOp,
 };
-use purlin_steps::argument;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup;
-use purlin_steps::lookup::NO_REDUCTION;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::accumulation::IS_UPDATE;
-use purlin_steps::proofs::accumulation::NO_REDUCTIONS;
-use purlin_steps::proofs::accumulation::{refuse_reductions, update_in_order};
-use purlin_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
-use purlin_steps::proofs::elements::NO_RULE;
-use purlin_steps::proofs::elements::check_no_rule;
-use purlin_steps::proofs::extent::parametric_extent;
-use purlin_steps::proofs::largest_length::{LARGEST_LENGTH, SOME_ITERATION, Values, work_item_tag};
-use purlin_steps::proofs::stale;
-use purlin_steps::proofs::written::{NewRead, reads_constants};
-use purlin_steps::refusal::{AtParameters, LostValue, Refusal};
-use purlin_steps::schedule::Array;
-use purlin_steps::tree::body_of;
-use purlin_steps::tree::insns_of;
+use kingpost_steps::argument;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lookup;
+use kingpost_steps::lookup::NO_REDUCTION;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::accumulation::{IS_UPDATE, NO_REDUCTIONS, refuse_reductions, update_in_order};
+use kingpost_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
+use kingpost_steps::proofs::elements::{NO_RULE, check_no_rule};
+use kingpost_steps::proofs::extent::parametric_extent;
+use kingpost_steps::proofs::largest_length::{LARGEST_LENGTH, SOME_ITERATION, Values, work_item_tag};
+use kingpost_steps::proofs::stale;
+use kingpost_steps::proofs::written::{NewRead, reads_constants};
+use kingpost_steps::refusal::{AtParameters, LostValue, Refusal};
+use kingpost_steps::schedule::Array;
+use kingpost_steps::tree::{body_of, insns_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -301,7 +297,7 @@ impl Primitive for ParalleliseScan {
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
-        let scalar = |i: &purlin_ir::Insn| i.op != WriteOp::Assign && i.lhs.index.is_empty();
+        let scalar = |i: &kingpost_ir::Insn| i.op != WriteOp::Assign && i.lhs.index.is_empty();
         let mut all = Vec::new();
         for update in draw::insns(kernel, scalar) {
             all.extend(draw::loops_of(kernel, &update).into_iter().map(|l| Self::new(l, &update)));
@@ -362,8 +358,9 @@ fn check_total(poly: &Polyhedral, id: InsnId, iname: InameId) -> Result<(), Refu
             )
         })?;
     }
-    let bound =
-        |l: &InameId| kernel.inames[*l].domain.any_symbol(&mut |a| *a == purlin_ir::Atom::Var(insn.lhs.var));
+    let bound = |l: &InameId| {
+        kernel.inames[*l].domain.any_symbol(&mut |a| *a == kingpost_ir::Atom::Var(insn.lhs.var))
+    };
     let Some(bounded) = kernel.inames.ids().find(bound) else { return Ok(()) };
     NO_BOUND
         .require(false, || format!("the bounds of `{}` mention `{}`", kernel.inames[bounded].name, var.name))

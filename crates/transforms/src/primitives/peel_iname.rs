@@ -1,18 +1,18 @@
 //! Peels iterations off a loop.
 
 use crate::cut::{Part, in_two};
-use purlin_analysis::Analysis;
-use purlin_ir::{Affine, AxisTag, Constraint, Domain, GuardedRange, Iname, InameId, Kernel, Node};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::Instances;
-use purlin_steps::lookup;
-use purlin_steps::lookup::NO_REDUCTION;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::schedule::Loop;
-use purlin_steps::tree::body_of;
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Affine, AxisTag, Constraint, Domain, GuardedRange, Iname, InameId, Kernel, Node};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::Instances;
+use kingpost_steps::lookup;
+use kingpost_steps::lookup::NO_REDUCTION;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::bounds::{BOUNDS_STAY, check_bounds_stay};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::schedule::Loop;
+use kingpost_steps::tree::body_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

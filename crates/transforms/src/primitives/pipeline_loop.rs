@@ -2,39 +2,34 @@
 
 use super::expand_array::ExpandArray;
 use super::peel_iname::{LoopEnd, end_of_range};
-use purlin_analysis::Analysis;
-use purlin_analysis::deps::{Dependence, DependenceKind};
-use purlin_analysis::polyhedral::{equal_values, step};
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_analysis::deps::{Dependence, DependenceKind};
+use kingpost_analysis::polyhedral::{equal_values, step};
+use kingpost_ir::{
     Affine, Atom, AxisTag, BinaryOp, Constraint, Domain, Expr, GuardedRange, InameId, Insn, InsnId, Kernel,
     Node, Places, VarId, Variable,
 };
-use purlin_isl as isl;
-use purlin_steps::condition::also;
-use purlin_steps::copy::copy_nest;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::Instances;
-use purlin_steps::lookup;
-use purlin_steps::lookup::NO_REDUCTION;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::VALUES;
-use purlin_steps::proofs::bounds::{BOUNDS_STAY, CONSTANT_BOUNDS, check_bounds_stay, check_constant_value};
-use purlin_steps::proofs::elements::NO_RULE;
-use purlin_steps::proofs::elements::ONLY_ACCESSED;
-use purlin_steps::proofs::elements::TEMPORARY;
-use purlin_steps::proofs::elements::{
-    check_no_rule, check_only_accessed, product, rewrite_accesses, temporary,
+use kingpost_isl as isl;
+use kingpost_steps::condition::also;
+use kingpost_steps::copy::copy_nest;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::Instances;
+use kingpost_steps::lookup;
+use kingpost_steps::lookup::NO_REDUCTION;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::VALUES;
+use kingpost_steps::proofs::bounds::{BOUNDS_STAY, CONSTANT_BOUNDS, check_bounds_stay, check_constant_value};
+use kingpost_steps::proofs::elements::{
+    NO_RULE, ONLY_ACCESSED, TEMPORARY, check_no_rule, check_only_accessed, product, rewrite_accesses,
+    temporary,
 };
-use purlin_steps::proofs::inside::INSIDE;
-use purlin_steps::proofs::inside::NO_FAULT;
-use purlin_steps::proofs::order::relation_text;
-use purlin_steps::refusal::{Refusal, WrongOrder};
-use purlin_steps::schedule::Loop;
-use purlin_steps::substitute::substitute_in_nodes;
-use purlin_steps::tree::body_of;
-use purlin_steps::tree::loops_down_to;
-use purlin_steps::tree::{insns_of, replace_loop};
+use kingpost_steps::proofs::inside::{INSIDE, NO_FAULT};
+use kingpost_steps::proofs::order::relation_text;
+use kingpost_steps::refusal::{Refusal, WrongOrder};
+use kingpost_steps::schedule::Loop;
+use kingpost_steps::substitute::substitute_in_nodes;
+use kingpost_steps::tree::{body_of, insns_of, loops_down_to, replace_loop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,25 +1,23 @@
 //! Stores what a substitution rule gives before it is used.
 
-use purlin_analysis::Analysis;
-use purlin_analysis::deps::Mode;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_analysis::deps::Mode;
+use kingpost_ir::{
     AddressSpace, Affine, Direction, Expr, ExprType, InsnId, Kernel, RuleId, ScalarType, VarId, VarKind,
     Variable,
 };
-use purlin_steps::argument;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup::{self, Selection};
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::CURRENT;
-use purlin_steps::proofs::footprint::CONSTANT_BOX;
-use purlin_steps::proofs::inside::INSIDE;
-use purlin_steps::proofs::inside::NO_FAULT;
-use purlin_steps::proofs::inside::check_inside;
-use purlin_steps::proofs::stale::{Place, check_unchanged};
-use purlin_steps::proofs::width::{NO_WIDE_UPDATE, cast_stored, fits_i32, stores_wide};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::staging::{
+use kingpost_steps::argument;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup::{self, Selection};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::CURRENT;
+use kingpost_steps::proofs::footprint::CONSTANT_BOX;
+use kingpost_steps::proofs::inside::{INSIDE, NO_FAULT, check_inside};
+use kingpost_steps::proofs::stale::{Place, check_unchanged};
+use kingpost_steps::proofs::width::{NO_WIDE_UPDATE, cast_stored, fits_i32, stores_wide};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::staging::{
     AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, Footprint, Limits, Region, SOMETHING_READS, Staged,
     Staging, Temporary, filled_name,
 };
@@ -298,7 +296,7 @@ impl PrecomputeRule {
                     }
                     Err(source) => {
                         let what = format!("`{}`", kernel.insns[*insn].name);
-                        return Err(Refusal::Malformed(purlin_ir::KernelError::Type { what, source }));
+                        return Err(Refusal::Malformed(kingpost_ir::KernelError::Type { what, source }));
                     }
                 }
             }

@@ -1,17 +1,17 @@
 //! Copies what a region reads of an array to a temporary.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{AddressSpace, Expr, InsnId, Kernel};
-use purlin_steps::argument;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup::{self, Selection};
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::CURRENT;
-use purlin_steps::proofs::footprint::CONSTANT_BOX;
-use purlin_steps::proofs::stale::{Place, check_unchanged};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::staging::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::{AddressSpace, Expr, InsnId, Kernel};
+use kingpost_steps::argument;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup::{self, Selection};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::CURRENT;
+use kingpost_steps::proofs::footprint::CONSTANT_BOX;
+use kingpost_steps::proofs::stale::{Place, check_unchanged};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::staging::{
     AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, DEFINED_BOX, Footprint, Limits, NO_RULE_READS,
     Region, SOMETHING_READS, Staged, Staging, Temporary, check_no_rule_reads, filled_name, rule_that_reads,
 };

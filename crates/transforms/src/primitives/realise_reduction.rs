@@ -1,23 +1,23 @@
 //! Turns a reduction into a loop.
 
-use purlin_analysis::Analysis;
-use purlin_ir::neutral::of_nothing;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::neutral::of_nothing;
+use kingpost_ir::{
     Access, AddressSpace, BinaryOp, Expr, ExprType, Id, InameId, Insn, InsnId, Kernel, Node, Reduction,
     ScalarType, UpdateOp, VarKind, Variable, WriteOp,
 };
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::accumulation::{NO_REDUCTIONS, refuse_reductions};
-use purlin_steps::proofs::reread::{Parts, UNREAD};
-use purlin_steps::proofs::width::{NO_WIDE_UPDATE, accumulator_type, cast_stored, stores_wide};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::schedule::{Array, Handles, Made, Statement};
-use purlin_steps::tree::edit_siblings;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::accumulation::{NO_REDUCTIONS, refuse_reductions};
+use kingpost_steps::proofs::reread::{Parts, UNREAD};
+use kingpost_steps::proofs::width::{NO_WIDE_UPDATE, accumulator_type, cast_stored, stores_wide};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::schedule::{Array, Handles, Made, Statement};
+use kingpost_steps::tree::edit_siblings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

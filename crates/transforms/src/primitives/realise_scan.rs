@@ -2,33 +2,32 @@
 
 use super::convert_to_update::{joined, terms_beside};
 use super::realise_reduction::search;
-use purlin_analysis::Analysis;
-use purlin_analysis::deps::AccessSite;
-use purlin_analysis::deps::pair::{Order, pair_relation};
-use purlin_analysis::polyhedral::{Polyhedral, Side, cross};
-use purlin_ir::neutral::of_nothing;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_analysis::deps::AccessSite;
+use kingpost_analysis::deps::pair::{Order, pair_relation};
+use kingpost_analysis::polyhedral::{Polyhedral, Side, cross};
+use kingpost_ir::neutral::of_nothing;
+use kingpost_ir::{
     Access, AddressSpace, Affine, Atom, BinaryOp, Constraint, Domain, Expr, ExprType, GuardedRange, InameId,
     Insn, InsnId, Kernel, Node, Reduction, ScalarType, UpdateOp, VarKind, Variable, WriteOp,
 };
-use purlin_isl as isl;
-use purlin_steps::condition::range_runs;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::accumulation::{NO_REDUCTIONS, refuse_reductions};
-use purlin_steps::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
-use purlin_steps::proofs::elements::TEMPORARY;
-use purlin_steps::proofs::length::always;
-use purlin_steps::proofs::stale;
-use purlin_steps::proofs::width::{NO_WIDE_UPDATE, accumulator_type, cast_stored, stores_wide};
-use purlin_steps::refusal::{LostValue, Refusal};
-use purlin_steps::schedule::{Array, Statement};
-use purlin_steps::substitute::with_value;
-use purlin_steps::tree::body_of;
-use purlin_steps::tree::{edit_siblings, insns_of};
+use kingpost_isl as isl;
+use kingpost_steps::condition::range_runs;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::accumulation::{NO_REDUCTIONS, refuse_reductions};
+use kingpost_steps::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
+use kingpost_steps::proofs::elements::TEMPORARY;
+use kingpost_steps::proofs::length::always;
+use kingpost_steps::proofs::stale;
+use kingpost_steps::proofs::width::{NO_WIDE_UPDATE, accumulator_type, cast_stored, stores_wide};
+use kingpost_steps::refusal::{LostValue, Refusal};
+use kingpost_steps::schedule::{Array, Statement};
+use kingpost_steps::substitute::with_value;
+use kingpost_steps::tree::{body_of, edit_siblings, insns_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -2,26 +2,24 @@
 
 mod edit;
 
-use purlin_analysis::Analysis;
-use purlin_ir::{AxisTag, InameId, Insn, InsnId, Kernel, Node, ScalarType, SubGroup, UpdateOp};
-use purlin_steps::argument;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::{Instances, Keeps};
-use purlin_steps::lookup;
-use purlin_steps::lookup::NO_REDUCTION;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::ORDER;
-use purlin_steps::proofs::accumulation::HAS_ELEMENT;
-use purlin_steps::proofs::accumulation::HAS_VALUE;
-use purlin_steps::proofs::accumulation::IS_UPDATE;
-use purlin_steps::proofs::accumulation::NO_REDUCTIONS;
-use purlin_steps::proofs::accumulation::{Delayed, refuse_reductions, update, update_in_order};
-use purlin_steps::proofs::largest_length::{LARGEST_LENGTH, SOME_ITERATION, Values, work_item_tag};
-use purlin_steps::proofs::width::fits_i32;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::schedule::{Array, Handles, Loop, Made, Statement};
-use purlin_steps::tree::loop_body;
+use kingpost_analysis::Analysis;
+use kingpost_ir::{AxisTag, InameId, Insn, InsnId, Kernel, Node, ScalarType, SubGroup, UpdateOp};
+use kingpost_steps::argument;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::{Instances, Keeps};
+use kingpost_steps::lookup;
+use kingpost_steps::lookup::NO_REDUCTION;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::ORDER;
+use kingpost_steps::proofs::accumulation::{
+    Delayed, HAS_ELEMENT, HAS_VALUE, IS_UPDATE, NO_REDUCTIONS, refuse_reductions, update, update_in_order,
+};
+use kingpost_steps::proofs::largest_length::{LARGEST_LENGTH, SOME_ITERATION, Values, work_item_tag};
+use kingpost_steps::proofs::width::fits_i32;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::schedule::{Array, Handles, Loop, Made, Statement};
+use kingpost_steps::tree::loop_body;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

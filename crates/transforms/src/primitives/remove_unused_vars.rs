@@ -1,12 +1,12 @@
 //! Drops what nothing mentions.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{Id, Kernel, VarId, VarKind};
-use purlin_steps::draw::Picks;
-use purlin_steps::mentioned::mentioned;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::refusal::Refusal;
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Id, Kernel, VarId, VarKind};
+use kingpost_steps::draw::Picks;
+use kingpost_steps::mentioned::mentioned;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,13 +1,13 @@
 //! Gives a loop, an instruction, a variable or a rule another name.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{InameId, InsnId, Kernel, RuleId, VarId, VarKind};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::schedule::{Array, Handles, Loop, Made, RuleHandle, Statement};
+use kingpost_analysis::Analysis;
+use kingpost_ir::{InameId, InsnId, Kernel, RuleId, VarId, VarKind};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::schedule::{Array, Handles, Loop, Made, RuleHandle, Statement};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

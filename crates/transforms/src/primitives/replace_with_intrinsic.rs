@@ -1,16 +1,14 @@
 //! Makes statements a call of a kernel that they are an instance of.
 
-use purlin_analysis::Analysis;
-use purlin_ir::calls::{Mismatch, unify};
-use purlin_ir::{CalleeId, Kernel, KernelError, Node};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::CONTIGUOUS;
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::run::Run;
-use purlin_steps::{lookup, run};
+use kingpost_analysis::Analysis;
+use kingpost_ir::calls::{Mismatch, unify};
+use kingpost_ir::{CalleeId, Kernel, KernelError, Node};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::{CONTIGUOUS, NOT_CALLED, Run};
+use kingpost_steps::{lookup, run};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

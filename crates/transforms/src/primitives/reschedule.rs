@@ -3,24 +3,24 @@
 mod plan;
 
 use crate::hull::{Loops, shadow, simplified};
+use kingpost_analysis::Analysis;
+use kingpost_analysis::polyhedral::{Polyhedral, Side, cross, equal_values, smallest_pair};
+use kingpost_ir::{Affine, Atom, AxisTag, BinaryOp, Constraint, Domain, Expr, InameId, Kernel, Node};
+use kingpost_isl as isl;
+use kingpost_steps::argument::one_or_several;
+use kingpost_steps::condition::condition;
+use kingpost_steps::draw::Picks;
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::ORDER;
+use kingpost_steps::proofs::order::{Reordering, check_order};
+use kingpost_steps::refusal::{AtParameters, Refusal};
+use kingpost_steps::run::{CONTIGUOUS, NOT_CALLED, same};
+use kingpost_steps::schedule::Loop;
+use kingpost_steps::substitute::{simplify_indices, substitute_in_nodes};
+use kingpost_steps::tree::{edit_siblings, insns_of};
 use plan::{Plan, Unit};
-use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::{Polyhedral, Side, cross, equal_values, smallest_pair};
-use purlin_ir::{Affine, Atom, AxisTag, BinaryOp, Constraint, Domain, Expr, InameId, Kernel, Node};
-use purlin_isl as isl;
-use purlin_steps::argument::one_or_several;
-use purlin_steps::condition::condition;
-use purlin_steps::draw::Picks;
-use purlin_steps::keeps::Keeps;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::ORDER;
-use purlin_steps::proofs::order::{Reordering, check_order};
-use purlin_steps::refusal::{AtParameters, Refusal};
-use purlin_steps::run::{CONTIGUOUS, NOT_CALLED, same};
-use purlin_steps::schedule::Loop;
-use purlin_steps::substitute::{simplify_indices, substitute_in_nodes};
-use purlin_steps::tree::{edit_siblings, insns_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -217,7 +217,7 @@ impl Primitive for Reschedule {
 
     fn check(&self, analysis: &Analysis) -> Result<Rescheduled, Refusal> {
         let kernel = analysis.kernel();
-        let nodes = purlin_steps::run::named(kernel, &self.subtree)?.nodes.to_vec();
+        let nodes = kingpost_steps::run::named(kernel, &self.subtree)?.nodes.to_vec();
         let mut plan = Plan::of(self, analysis, &nodes)?;
         check_loops(analysis, &plan)?;
         let around = around(analysis, &nodes)?;
@@ -320,7 +320,7 @@ fn around(analysis: &Analysis, nodes: &[Node]) -> Result<isl::Set, Refusal> {
 
 /// The values of the old loops, by those of the new ones.
 fn inverse(analysis: &Analysis, unit: &Unit) -> Result<Vec<Affine>, Refusal> {
-    if let Some(values) = purlin_steps::inverse::preimage(&unit.rows, &unit.old) {
+    if let Some(values) = kingpost_steps::inverse::preimage(&unit.rows, &unit.old) {
         return Ok(values);
     }
     let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());

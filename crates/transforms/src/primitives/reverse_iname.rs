@@ -1,17 +1,17 @@
 //! Runs a loop backward.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{Affine, InameId, Kernel};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::Keeps;
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::ORDER;
-use purlin_steps::proofs::any_order::{Together, check_any_order};
-use purlin_steps::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::substitute::remap_iname;
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Affine, InameId, Kernel};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::Keeps;
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::ORDER;
+use kingpost_steps::proofs::any_order::{Together, check_any_order};
+use kingpost_steps::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::substitute::remap_iname;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,17 +1,17 @@
 //! Makes a loop of statements that repeat each other.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{Access, Affine, AxisTag, Expr, Id, InameId, Insn, InsnId, Kernel, Node};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::expected::Expected;
-use purlin_steps::keeps::Instances;
-use purlin_steps::lookup;
-use purlin_steps::nest::new_loop;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::schedule::Loop;
-use purlin_steps::tree::{edit_siblings, siblings};
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Access, Affine, AxisTag, Expr, Id, InameId, Insn, InsnId, Kernel, Node};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::expected::Expected;
+use kingpost_steps::keeps::Instances;
+use kingpost_steps::lookup;
+use kingpost_steps::nest::new_loop;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::schedule::Loop;
+use kingpost_steps::tree::{edit_siblings, siblings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

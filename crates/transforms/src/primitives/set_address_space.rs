@@ -1,13 +1,13 @@
 //! Moves a temporary or a table to other memory.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{AddressSpace, Kernel, VarId, VarKind};
-use purlin_steps::argument;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::refusal::Refusal;
+use kingpost_analysis::Analysis;
+use kingpost_ir::{AddressSpace, Kernel, VarId, VarKind};
+use kingpost_steps::argument;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -22,7 +22,7 @@ use std::fmt;
 ///
 /// # Precondition
 /// With the tags as they are, every value that flows through the variable stays where its reader
-/// sees it (the table of [`purlin_analysis::placement`]); no atomic update of it becomes private.
+/// sees it (the table of [`kingpost_analysis::placement`]); no atomic update of it becomes private.
 ///
 /// # Errors
 /// An unknown variable, an argument or parameter, memory that does not suit the

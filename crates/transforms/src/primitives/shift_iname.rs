@@ -1,18 +1,18 @@
 //! Lets a loop count from elsewhere.
 
-use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::is_symbol;
-use purlin_ir::{Affine, Atom, InameId, Kernel, VarKind};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::bounds::{
+use kingpost_analysis::Analysis;
+use kingpost_analysis::polyhedral::is_symbol;
+use kingpost_ir::{Affine, Atom, InameId, Kernel, VarKind};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::bounds::{
     BOUNDS_STAY, PLACES_FOLLOW, changing_bounds, check_bounds_stay, check_places_follow,
 };
-use purlin_steps::refusal::Refusal;
-use purlin_steps::substitute::remap_iname;
-use purlin_steps::tree::loop_body;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::substitute::remap_iname;
+use kingpost_steps::tree::loop_body;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,16 +1,16 @@
 //! Adds a multiple of an outer loop to the values of an inner one.
 
-use purlin_analysis::Analysis;
-use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{Affine, Atom, AxisTag, Expr, InameId, Kernel};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::bounds::{PLACES_FOLLOW, check_places_follow};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::substitute::remap_iname;
-use purlin_steps::tree::{inames_of, loop_body};
+use kingpost_analysis::Analysis;
+use kingpost_ir::affine::MAX_COEFFICIENT;
+use kingpost_ir::{Affine, Atom, AxisTag, Expr, InameId, Kernel};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::bounds::{PLACES_FOLLOW, check_places_follow};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::substitute::remap_iname;
+use kingpost_steps::tree::{inames_of, loop_body};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

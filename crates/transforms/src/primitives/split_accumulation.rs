@@ -1,25 +1,24 @@
 //! Commits an accumulator half-way and accumulates the rest in a temporary of its own.
 
-use purlin_analysis::Analysis;
-use purlin_analysis::deps::DependenceKind;
-use purlin_analysis::polyhedral::{Side, difference};
-use purlin_ir::{Access, Atom, Expr, InsnId, Kernel, Node, UpdateOp, VarId, VarKind};
-use purlin_isl as isl;
-use purlin_steps::copy::copy_nodes;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::expected::Expected;
-use purlin_steps::keeps::{Instances, Keeps};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::commit::Accumulator;
-use purlin_steps::proofs::elements::NO_RULE;
-use purlin_steps::proofs::elements::ONLY_ACCESSED;
-use purlin_steps::proofs::elements::TEMPORARY;
-use purlin_steps::proofs::elements::{check_no_rule, check_only_accessed, temporary};
-use purlin_steps::refusal::{Refusal, WrongOrder};
-use purlin_steps::schedule::{Array, Loop, Made, Statement};
-use purlin_steps::tree::{edit_siblings, inames_of, insns_of, siblings};
+use kingpost_analysis::Analysis;
+use kingpost_analysis::deps::DependenceKind;
+use kingpost_analysis::polyhedral::{Side, difference};
+use kingpost_ir::{Access, Atom, Expr, InsnId, Kernel, Node, UpdateOp, VarId, VarKind};
+use kingpost_isl as isl;
+use kingpost_steps::copy::copy_nodes;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::expected::Expected;
+use kingpost_steps::keeps::{Instances, Keeps};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::commit::Accumulator;
+use kingpost_steps::proofs::elements::{
+    NO_RULE, ONLY_ACCESSED, TEMPORARY, check_no_rule, check_only_accessed, temporary,
+};
+use kingpost_steps::refusal::{Refusal, WrongOrder};
+use kingpost_steps::schedule::{Array, Loop, Made, Statement};
+use kingpost_steps::tree::{edit_siblings, inames_of, insns_of, siblings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -279,7 +278,7 @@ fn check_order(analysis: &Analysis, split: &Split) -> Result<(), Refusal> {
     });
     // the loops around the body
     let around = inner.iter().zip(outer).take_while(|(a, b)| a == b).map(|(a, _)| a);
-    let step = |l: &purlin_ir::InameId| {
+    let step = |l: &kingpost_ir::InameId| {
         let ends = [Side::Source, Side::Sink].map(|side| isl::Affine::name(poly.name(*l, side)));
         isl::Constraint::zero(difference(&ends[1], &ends[0]))
     };

@@ -1,21 +1,22 @@
 //! Splits an axis of a temporary or a table.
 
-use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::{Polyhedral, Side, difference};
-use purlin_ir::affine::MAX_COEFFICIENT;
-use purlin_ir::{Access, Affine, Atom, BinaryOp, Constraint, Expr, InameId, Kernel, Places, VarId, VarKind};
-use purlin_isl as isl;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::elements::AXIS;
-use purlin_steps::proofs::elements::ONLY_ACCESSED;
-use purlin_steps::proofs::elements::TEMPORARY;
-use purlin_steps::proofs::elements::{check_axis, check_only_accessed, rewrite_accesses, temporary};
-use purlin_steps::proofs::extent::points_of;
-use purlin_steps::proofs::length::always;
-use purlin_steps::refusal::Refusal;
+use kingpost_analysis::Analysis;
+use kingpost_analysis::polyhedral::{Polyhedral, Side, difference};
+use kingpost_ir::affine::MAX_COEFFICIENT;
+use kingpost_ir::{
+    Access, Affine, Atom, BinaryOp, Constraint, Expr, InameId, Kernel, Places, VarId, VarKind,
+};
+use kingpost_isl as isl;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::elements::{
+    AXIS, ONLY_ACCESSED, TEMPORARY, check_axis, check_only_accessed, rewrite_accesses, temporary,
+};
+use kingpost_steps::proofs::extent::points_of;
+use kingpost_steps::proofs::length::always;
+use kingpost_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

@@ -1,24 +1,23 @@
 //! Splits a loop into blocks.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::{
     Affine, Atom, AxisTag, Constraint, Domain, Expr, GuardedRange, Id, Iname, InameId, Kernel, Node,
 };
-use purlin_steps::copy::copy_nest;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::Instances;
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::bounds::{
+use kingpost_steps::copy::copy_nest;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::Instances;
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::bounds::{
     BOUNDS_STAY, CONSTANT_BOUNDS, changing_bounds, check_bounds_stay, check_constant_value,
 };
-use purlin_steps::proofs::length::RangeOf;
-use purlin_steps::refusal::{AtParameters, Refusal};
-use purlin_steps::schedule::Loop;
-use purlin_steps::substitute::substitute_iname;
-use purlin_steps::tree::body_of;
-use purlin_steps::tree::{loop_body, replace_loop};
+use kingpost_steps::proofs::length::RangeOf;
+use kingpost_steps::refusal::{AtParameters, Refusal};
+use kingpost_steps::schedule::Loop;
+use kingpost_steps::substitute::substitute_iname;
+use kingpost_steps::tree::{body_of, loop_body, replace_loop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

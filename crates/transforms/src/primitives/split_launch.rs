@@ -1,18 +1,18 @@
 //! Begins a new launch.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{Affine, Atom, AxisTag, InameId, Kernel, Node, VarKind};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::expected::Expected;
-use purlin_steps::lookup;
-use purlin_steps::nest::new_loop;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::{NOT_CALLED, same, statement};
-use purlin_steps::schedule::Loop;
-use purlin_steps::substitute::substitute_in_nodes;
-use purlin_steps::tree::{insns_of, replace_loop, siblings};
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Affine, Atom, AxisTag, InameId, Kernel, Node, VarKind};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::expected::Expected;
+use kingpost_steps::lookup;
+use kingpost_steps::nest::new_loop;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::{NOT_CALLED, same, statement};
+use kingpost_steps::schedule::Loop;
+use kingpost_steps::substitute::substitute_in_nodes;
+use kingpost_steps::tree::{insns_of, replace_loop, siblings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -39,7 +39,7 @@ use std::fmt;
 /// The order of instances stays, so that every order between groups that a launch cannot keep is
 /// kept between launches. The loops around the statements are untagged; their bounds mention
 /// parameters and each other alone. No value but those of global memory flows from one launch to
-/// another: the placement says so ([`purlin_analysis::placement`]). A call is in one launch.
+/// another: the placement says so ([`kingpost_analysis::placement`]). A call is in one launch.
 ///
 /// # Errors
 /// No statement, an unknown one, one of another body or the first one; names that are taken or too

@@ -1,14 +1,14 @@
 //! Gives a part of the program temporaries of its own.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{Expr, InameId, InsnId, Kernel, VarId, VarKind, Variable};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::elements::{NO_RULE, ONLY_ACCESSED, check_no_rule, check_only_accessed};
-use purlin_steps::refusal::{LostValue, Refusal};
-use purlin_steps::schedule::Array;
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Expr, InameId, InsnId, Kernel, VarId, VarKind, Variable};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::elements::{NO_RULE, ONLY_ACCESSED, check_no_rule, check_only_accessed};
+use kingpost_steps::refusal::{LostValue, Refusal};
+use kingpost_steps::schedule::Array;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -200,7 +200,7 @@ fn insns_inside(kernel: &Kernel, iname: InameId) -> BTreeSet<InsnId> {
 }
 
 fn is_on_both_sides(kernel: &Kernel, inside: &BTreeSet<InsnId>, var: VarId) -> bool {
-    let uses = |insn: &purlin_ir::Insn| insn.accesses(var);
+    let uses = |insn: &kingpost_ir::Insn| insn.accesses(var);
     let users = kernel.insns.iter().filter(|(_, insn)| uses(insn));
     let sides: BTreeSet<bool> = users.map(|(id, _)| inside.contains(&id)).collect();
     sides.len() == 2

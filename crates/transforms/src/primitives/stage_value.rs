@@ -1,18 +1,18 @@
 //! Computes the value of an instruction into a temporary first.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{
+use kingpost_analysis::Analysis;
+use kingpost_ir::{
     Access, AddressSpace, Expr, Insn, InsnId, Kernel, KernelError, Node, ScalarType, VarKind, Variable,
     WriteOp,
 };
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::width::fits_i32;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::schedule::{Array, Statement};
-use purlin_steps::tree::edit_siblings;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::width::fits_i32;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::schedule::{Array, Statement};
+use kingpost_steps::tree::edit_siblings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

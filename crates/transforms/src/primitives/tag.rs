@@ -1,16 +1,16 @@
 //! Says where the iterations of loops run.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{AxisTag, InameId, Kernel};
-use purlin_steps::argument;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::former::Former;
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::extent::parametric_extent;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::tree::{inames_of, loop_body};
+use kingpost_analysis::Analysis;
+use kingpost_ir::{AxisTag, InameId, Kernel};
+use kingpost_steps::argument;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::former::Former;
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::extent::parametric_extent;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::tree::{inames_of, loop_body};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -70,7 +70,7 @@ pub const MAX_LANES: i64 = 64;
 ///
 /// # Precondition
 /// For every dependence `(i, j)` whose ends run in different places, the table of
-/// [`purlin_analysis::placement`] holds with all tags:
+/// [`kingpost_analysis::placement`] holds with all tags:
 ///
 /// - no value flows through memory that the sink cannot see;
 /// - updates across places commute and are atomic;

@@ -1,15 +1,14 @@
 //! Changes the order of the axes of an array.
 
-use purlin_analysis::Analysis;
-use purlin_ir::{Affine, Kernel, Places, TableData, VarId, VarKind};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::lookup;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::elements::MOVABLE;
-use purlin_steps::proofs::elements::{check_movable, dense_strides, rewrite_accesses};
-use purlin_steps::proofs::entries::constant_shape;
-use purlin_steps::refusal::Refusal;
+use kingpost_analysis::Analysis;
+use kingpost_ir::{Affine, Kernel, Places, TableData, VarId, VarKind};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::lookup;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::elements::{MOVABLE, check_movable, dense_strides, rewrite_accesses};
+use kingpost_steps::proofs::entries::constant_shape;
+use kingpost_steps::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

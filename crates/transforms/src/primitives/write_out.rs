@@ -1,22 +1,21 @@
 //! Writes the iterations of a loop as statements of their own.
 
-use purlin_analysis::Analysis;
-use purlin_ir::Node;
-use purlin_ir::{Affine, AxisTag, InameId, Kernel};
-use purlin_steps::copy::copy_nodes;
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::keeps::Instances;
-use purlin_steps::lookup;
-use purlin_steps::lookup::NO_REDUCTION;
-use purlin_steps::obligation::Obligation;
-use purlin_steps::primitive::Primitive;
-use purlin_steps::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
-use purlin_steps::refusal::Refusal;
-use purlin_steps::run::NOT_CALLED;
-use purlin_steps::schedule::{Loop, Made, Statement};
-use purlin_steps::substitute::{simplify_indices, substitute_in_nodes};
-use purlin_steps::tree::body_of;
-use purlin_steps::tree::{inames_of, insns_of, replace_loop};
+use kingpost_analysis::Analysis;
+use kingpost_ir::Node;
+use kingpost_ir::{Affine, AxisTag, InameId, Kernel};
+use kingpost_steps::copy::copy_nodes;
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::keeps::Instances;
+use kingpost_steps::lookup;
+use kingpost_steps::lookup::NO_REDUCTION;
+use kingpost_steps::obligation::Obligation;
+use kingpost_steps::primitive::Primitive;
+use kingpost_steps::proofs::bounds::{CONSTANT_BOUNDS, check_constant_value};
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::schedule::{Loop, Made, Statement};
+use kingpost_steps::substitute::{simplify_indices, substitute_in_nodes};
+use kingpost_steps::tree::{body_of, inames_of, insns_of, replace_loop};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

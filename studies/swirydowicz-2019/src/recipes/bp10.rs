@@ -7,14 +7,14 @@ use super::nest::{
     halve_contractions, literal_tables, pad, pad_even, place, place_items, realise, share, spill, unroll,
 };
 use crate::problem::Sizes;
-use purlin::prelude::ScheduleSteps;
-use purlin::prelude::{AddressSpace, AliasStorage, MoveInsns, Schedule, SetResidentGroups};
+use kingpost::prelude::ScheduleSteps;
+use kingpost::prelude::{AddressSpace, AliasStorage, MoveInsns, Schedule, SetResidentGroups};
 
 pub const IDEAS: [&str; 16] = [
     "reference: a layer of quadrature points at a time, partial results in global memory, `I` in local memory",
     "partial results in two arrays of local memory",
     "a column of `u` in registers, from the beginning",
-    "inputs are const: every kernel of Purlin declares them so, hence the same code as kernel 3",
+    "inputs are const: every kernel of Kingpost declares them so, hence the same code as kernel 3",
     "rows of local arrays padded where columns meet in one bank",
     "all loops unrolled, also the one over layers",
     "the element in local memory, and five barriers instead of four a layer",

@@ -3,9 +3,11 @@
 use super::Launch;
 use super::nest::{Steps, cut, expand, fetch, fetch_matrix, pad, place, realise, share, spill, unroll};
 use crate::problem::Sizes;
-use purlin::prelude::ScheduleSteps;
-use purlin::prelude::{AddressSpace, AliasStorage, BufferWrites, MoveInsns, PassValues, Schedule, Selection};
-use purlin::transforms::TransformError;
+use kingpost::prelude::ScheduleSteps;
+use kingpost::prelude::{
+    AddressSpace, AliasStorage, BufferWrites, MoveInsns, PassValues, Schedule, Selection,
+};
+use kingpost::transforms::TransformError;
 
 pub const IDEAS: [&str; 9] = [
     "reference: interpolation, differentiation and projection as three launches, all in global memory",

@@ -10,11 +10,11 @@ use super::nest::{
     place_items, realise, share, unroll,
 };
 use crate::problem::{Sizes, differentiation, legendre_nodes};
-use purlin::prelude::ScheduleSteps;
-use purlin::prelude::{
+use kingpost::prelude::ScheduleSteps;
+use kingpost::prelude::{
     AddressSpace, AliasStorage, AxisTag, MoveInsns, Schedule, Selection, SetResidentGroups, TagInames,
 };
-use purlin::transforms::TransformError;
+use kingpost::transforms::TransformError;
 
 pub const IDEAS: [&str; 6] = [
     "beyond the publication: all contractions along lines, `I` and `D` in constant memory, two local arrays",

@@ -6,14 +6,14 @@ use super::nest::{
     halve_contractions, pad, place, realise, share, unroll,
 };
 use crate::problem::Sizes;
-use purlin::prelude::ScheduleSteps;
-use purlin::prelude::{
+use kingpost::prelude::ScheduleSteps;
+use kingpost::prelude::{
     AddressSpace, AliasStorage, MoveInsns, PrefetchArray, Schedule, Selection, TransposeArrayAxes,
 };
 
 pub const IDEAS: [&str; 15] = [
     "reference: `I`, `D` and two layers in local memory, columns of partial results in registers",
-    "inputs are const, as in every kernel of Purlin; a column of `u` in registers",
+    "inputs are const, as in every kernel of Kingpost; a column of `u` in registers",
     "the loops of contractions and over layers unrolled",
     "rows of local arrays padded where columns meet in one bank",
     "interpolation and projection of the whole element at a time, as in BP1.0's kernel 7",

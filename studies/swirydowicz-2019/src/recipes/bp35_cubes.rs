@@ -2,12 +2,12 @@
 
 use super::nest::{Steps, cut, expand, fetch, fetch_matrix, pad, place, realise, share, spill, unroll};
 use crate::problem::Sizes;
-use purlin::prelude::ScheduleSteps;
-use purlin::prelude::{AddressSpace, AliasStorage, BufferWrites, MoveInsns, Schedule};
+use kingpost::prelude::ScheduleSteps;
+use kingpost::prelude::{AddressSpace, AliasStorage, BufferWrites, MoveInsns, Schedule};
 
 pub const IDEAS: [&str; 6] = [
     "reference: `D` in local memory, fluxes in global memory",
-    "inputs are const, as in every kernel of Purlin; the loops of contractions unrolled",
+    "inputs are const, as in every kernel of Kingpost; the loops of contractions unrolled",
     "factors in registers, each fetched once",
     "results in registers until the end",
     "`u` in local memory, and one flux after the other in its place",

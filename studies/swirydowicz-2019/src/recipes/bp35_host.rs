@@ -2,8 +2,8 @@
 //! vector.
 
 use super::nest::{Steps, fetch, unroll};
-use purlin::prelude::ScheduleSteps;
-use purlin::prelude::{
+use kingpost::prelude::ScheduleSteps;
+use kingpost::prelude::{
     AddressSpace, AxisTag, BufferWrites, MoveInsns, RealiseReduction, Schedule, Selection, TagInames,
     TransposeArrayAxes,
 };

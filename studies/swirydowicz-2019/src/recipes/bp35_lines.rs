@@ -8,7 +8,7 @@ use super::lines::{
 };
 use super::nest::{Steps, group_elements, pair_groups, place, place_items, share, unroll};
 use crate::problem::{Sizes, differentiation, lobatto_nodes};
-use purlin::prelude::{AliasStorage, PadArray, Schedule, SetResidentGroups};
+use kingpost::prelude::{AliasStorage, PadArray, Schedule, SetResidentGroups};
 
 pub const IDEAS: [&str; 5] = [
     "beyond the publication: a line of nodes a work-item in every direction, `D` in constant memory",

@@ -4,10 +4,12 @@ use super::lines::reduce_apart;
 use super::matrix_lines::{contract_all, sub_groups};
 use super::nest::{Steps, cut, expand, fetch, group_elements, share};
 use crate::problem::{Sizes, differentiation, lobatto_nodes};
-use purlin::prelude::ScheduleSteps;
-use purlin::prelude::{AddressSpace, AliasStorage, AxisTag, BufferWrites, FixArgument, Schedule, Selection};
-use purlin::transforms::TransformError;
-use purlin::transforms::instruction_lines::{InstructionLines, pad_lines};
+use kingpost::prelude::ScheduleSteps;
+use kingpost::prelude::{
+    AddressSpace, AliasStorage, AxisTag, BufferWrites, FixArgument, Schedule, Selection,
+};
+use kingpost::transforms::TransformError;
+use kingpost::transforms::instruction_lines::{InstructionLines, pad_lines};
 
 pub const IDEAS: [&str; 2] = [
     "contractions by FP64 matrix instructions, eight lines of two planes at a time",
@@ -49,7 +51,7 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
         ("zs", AddressSpace::Local, "s_zs", ["zs2", "zs1", "zs0"], Some(insn("zs_sum"))),
     ] {
         let copy = fetch(array, "e", space, name, &loops);
-        s.apply(of.into_iter().fold(copy, purlin::prelude::PrefetchArray::only_in))?;
+        s.apply(of.into_iter().fold(copy, kingpost::prelude::PrefetchArray::only_in))?;
     }
     let mut lines = InstructionLines::new(n as i64, sub_groups(n));
     deal(s, &mut lines)?;

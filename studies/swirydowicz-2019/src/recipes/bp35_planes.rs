@@ -6,12 +6,12 @@ use super::nest::{
 };
 use super::{bp35_lines, bp35_mma};
 use crate::problem::Sizes;
-use purlin::prelude::ScheduleSteps;
-use purlin::prelude::{AddressSpace, AliasStorage, BufferWrites, Schedule, Selection};
+use kingpost::prelude::ScheduleSteps;
+use kingpost::prelude::{AddressSpace, AliasStorage, BufferWrites, Schedule, Selection};
 
 pub const IDEAS: [&str; 17] = [
     "reference: `D` and the fluxes of the element in local memory, all else in global memory",
-    "inputs are const: every kernel of Purlin declares them so, hence the same code as kernel 1",
+    "inputs are const: every kernel of Kingpost declares them so, hence the same code as kernel 1",
     "the loops of contractions unrolled",
     "the loop over layers outermost",
     "fluxes of a layer in local memory, instead of those of the element",

@@ -6,8 +6,8 @@ use super::nest::{
     Steps, contract, cut, expand, fetch, group_elements, place, place_items, realise, share, unroll,
 };
 use crate::problem::{Sizes, differentiation, lobatto_nodes, lobatto_weights};
-use purlin::prelude::ScheduleSteps;
-use purlin::prelude::{
+use kingpost::prelude::ScheduleSteps;
+use kingpost::prelude::{
     AddressSpace, AliasStorage, ExpandRule, ExtractRule, HoistNest, JoinInames, MoveInsns, PadArray,
     PrecomputeRule, Schedule, Selection, SetResidentGroups, SplitIname,
 };

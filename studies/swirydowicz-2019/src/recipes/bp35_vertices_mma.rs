@@ -4,11 +4,11 @@ use super::bp35_mma::fetch_columns;
 use super::matrix_lines::{contract_all, few_sub_groups, sub_groups};
 use super::nest::{Steps, contract, cut, expand, fetch, group_elements, realise, share, unroll};
 use crate::problem::{Sizes, differentiation, lobatto_nodes, lobatto_weights};
-use purlin::prelude::ScheduleSteps;
-use purlin::prelude::{
+use kingpost::prelude::ScheduleSteps;
+use kingpost::prelude::{
     AddressSpace, AliasStorage, AxisTag, FixArgument, JoinInames, Schedule, Selection, SplitIname,
 };
-use purlin::transforms::instruction_lines::{InstructionLines, pad_lines};
+use kingpost::transforms::instruction_lines::{InstructionLines, pad_lines};
 
 /// What a point computes before its fluxes.
 const OF_A_POINT: [&str; 9] = ["xr", "xs", "xt", "cr", "cs", "ct", "det", "q", "v"];

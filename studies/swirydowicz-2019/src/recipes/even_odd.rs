@@ -4,12 +4,12 @@
 
 use super::nest::{Steps, cut, expand, fetch};
 use crate::problem::Sizes;
-use purlin::ir::{InsnId, Kernel, VarKind};
-use purlin::prelude::{
+use kingpost::ir::{InsnId, Kernel, VarKind};
+use kingpost::prelude::{
     AddressSpace, CombineOrbits, DropZeroTerms, FactorUpdate, InterchangeInames, PeelIname, RemoveUnusedVars,
     Schedule, Selection, SetAddressSpace, TransposeArrayAxes,
 };
-use purlin::transforms::TransformError;
+use kingpost::transforms::TransformError;
 use std::collections::BTreeSet;
 
 /// A contraction along a line: an update adds `T[result, term]*values[term]`, or `T[term, result]*…`,
@@ -70,8 +70,9 @@ pub fn by_halves(s: &mut Schedule, contractions: &[Contraction<'_>]) -> Result<V
     let is_new = |v: &&String| !vars.contains(*v);
     let small: Vec<String> = names_of_vars(s.kernel()).iter().filter(is_new).cloned().collect();
     for name in small {
-        let is_small =
-            |v: &purlin::ir::Variable| matches!(v.kind, VarKind::Table(_)) && v.space == AddressSpace::Global;
+        let is_small = |v: &kingpost::ir::Variable| {
+            matches!(v.kind, VarKind::Table(_)) && v.space == AddressSpace::Global
+        };
         if s.kernel().var(&name).is_some_and(|v| is_small(&s.kernel().vars[v])) {
             s.apply(SetAddressSpace::new(name, AddressSpace::Literal))?;
         }

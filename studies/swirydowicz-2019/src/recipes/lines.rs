@@ -4,8 +4,8 @@
 
 use super::nest::{Steps, cut, expand, fetch, fuse, realise};
 use crate::problem::Sizes;
-use purlin::prelude::ScheduleSteps;
-use purlin::prelude::{
+use kingpost::prelude::ScheduleSteps;
+use kingpost::prelude::{
     AddressSpace, BufferWrites, CopyTable, FactorUpdate, FixArgument, MoveInsns, Schedule, Selection,
     SetAddressSpace,
 };

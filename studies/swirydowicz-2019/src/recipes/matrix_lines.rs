@@ -1,8 +1,8 @@
 //! Contractions by FP64 matrix instructions: how the elements of this study are dealt out.
 
 use super::nest::Steps;
-use purlin::prelude::Schedule;
-use purlin::transforms::instruction_lines::InstructionLines;
+use kingpost::prelude::Schedule;
+use kingpost::transforms::instruction_lines::InstructionLines;
 
 /// Lines of an element that a tile has.
 const TILE: i64 = 8;

@@ -18,10 +18,10 @@ mod matrix_lines;
 mod nest;
 
 use crate::problem::{Precision, Problem, Sizes};
-use purlin::ir::Kernel;
-use purlin::ir::text::ParseErrors;
-use purlin::prelude::{FixParameter, Schedule, SetResidentGroups};
-use purlin::transforms::TransformError;
+use kingpost::ir::Kernel;
+use kingpost::ir::text::ParseErrors;
+use kingpost::prelude::{FixParameter, Schedule, SetResidentGroups};
+use kingpost::transforms::TransformError;
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,15 +1,15 @@
 //! What the recipes do again and again: cutting and fusing whole nests, and placing them on axes.
 
 use crate::problem::{Precision, Sizes};
-use purlin::ir::Variable;
-use purlin::prelude::ScheduleSteps;
-use purlin::prelude::{
+use kingpost::ir::Variable;
+use kingpost::prelude::ScheduleSteps;
+use kingpost::prelude::{
     AddressSpace, Assume, AxisTag, ContractArray, DeclareCallee, ExpandArray, ImageAxis, MoveInsns, PadArray,
     PeelIname, PrefetchArray, ReplaceWithIntrinsic, ReverseIname, Schedule, Selection, SetAddressSpace,
     ShiftIname, SplitIname, TagInames, UseSymmetry,
 };
-use purlin::transforms::TransformError;
-use purlin::transforms::intrinsics::COPY_ASYNC_F64;
+use kingpost::transforms::TransformError;
+use kingpost::transforms::intrinsics::COPY_ASYNC_F64;
 
 /// What a recipe ends with.
 pub type Steps = Result<(), TransformError>;
@@ -25,9 +25,9 @@ pub fn cut(s: &mut Schedule, nest: &[&str], parts: &[(&str, &str)]) -> Steps {
     for l in nest.iter().rev() {
         let names = parts.iter().map(|(_, suffix)| format!("{l}_{suffix}")).collect();
         let before = parts.iter().map(|(statement, _)| *statement);
-        s.make(purlin::prelude::DistributeLoop {
+        s.make(kingpost::prelude::DistributeLoop {
             names,
-            ..purlin::prelude::DistributeLoop::new(*l, before)
+            ..kingpost::prelude::DistributeLoop::new(*l, before)
         })?;
     }
     Ok(())

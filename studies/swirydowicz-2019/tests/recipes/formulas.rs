@@ -2,9 +2,9 @@
 //! what the publication reports.
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
-use purlin::analysis::stats::{AccessKind, Statistics, statistics};
-use purlin::codegen::{Options, Target, generate};
-use purlin::ir::Kernel;
+use kingpost::analysis::stats::{AccessKind, Statistics, statistics};
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::ir::Kernel;
 use std::collections::BTreeMap;
 use study_swirydowicz_2019::model::{
     Traffic, operations, shared_bandwidth, shared_roofline, shared_traffic, streaming_roofline, traffic,
@@ -30,7 +30,7 @@ fn moved(stats: &Statistics, problem: Problem, distinct: bool) -> Traffic {
     };
     let bytes = |kind| -> u64 {
         let fields = of_elements.iter().filter_map(|name| stats.var(name));
-        let of = |traffic: &purlin::analysis::stats::Traffic| {
+        let of = |traffic: &kingpost::analysis::stats::Traffic| {
             8 * if distinct { traffic.footprint } else { traffic.accesses }
         };
         fields.map(|v| of(v.traffic(kind))).sum()

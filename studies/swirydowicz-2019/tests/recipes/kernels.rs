@@ -2,11 +2,11 @@
 //! device, in CUDA.
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
-use purlin::codegen::{Options, Target, generate};
-use purlin::interp::interpret;
-use purlin::runtime::{Device, open};
-use purlin::{Loaded, Random};
-use purlin_sample::is_long_run;
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::interp::interpret;
+use kingpost::runtime::{Device, open};
+use kingpost::{Loaded, Random};
+use kingpost_sample::is_long_run;
 use study_swirydowicz_2019::measure::memory_of;
 use study_swirydowicz_2019::problem::{Precision, Problem, Sizes};
 use study_swirydowicz_2019::recipes::{Launch, RecipeError, Threads, Tuned};

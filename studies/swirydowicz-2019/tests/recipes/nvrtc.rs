@@ -1,13 +1,13 @@
 //! CUDA source of the tuned kernels compiles with NVRTC for sm_90; no GPU is needed.
 //!
-//! The last kernel of each sequence at degree 7 in every run; with `PURLIN_TEST_ALL` every kernel
-//! at degrees 1, 7 and 15. `PURLIN_KERNELS=bp10.2d.8` and `PURLIN_DEGREE=15` choose one, and print
+//! The last kernel of each sequence at degree 7 in every run; with `KINGPOST_TEST_ALL` every kernel
+//! at degrees 1, 7 and 15. `KINGPOST_KERNELS=bp10.2d.8` and `KINGPOST_DEGREE=15` choose one, and print
 //! what it takes.
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
-use purlin::codegen::{Options, Target, generate};
-use purlin::runtime::Cache;
-use purlin::runtime::cuda::nvrtc;
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::runtime::Cache;
+use kingpost::runtime::cuda::nvrtc;
 use std::time::Instant;
 use study_swirydowicz_2019::recipes::{RecipeError, Tuned};
 
@@ -40,9 +40,9 @@ fn cuda_sources_compile() {
         println!("skipped: {reason}");
         return;
     }
-    let all = purlin_sample::is_long_run();
-    if let Ok(names) = std::env::var("PURLIN_KERNELS") {
-        let degree = std::env::var("PURLIN_DEGREE").ok().and_then(|d| d.parse().ok()).unwrap_or(7);
+    let all = kingpost_sample::is_long_run();
+    if let Ok(names) = std::env::var("KINGPOST_KERNELS") {
+        let degree = std::env::var("KINGPOST_DEGREE").ok().and_then(|d| d.parse().ok()).unwrap_or(7);
         names.split(',').for_each(|name| compile(name.parse().unwrap(), degree));
         return;
     }

@@ -5,12 +5,12 @@ use super::trace::{Touch, Trace};
 use crate::Analysis;
 use crate::deps::DependenceKind;
 use crate::polyhedral::is_symbol;
+use kingpost_interp::Memory;
+use kingpost_ir::ids::VarId;
+use kingpost_ir::kernel::Kernel;
+use kingpost_isl as isl;
+use kingpost_sample::{SampleConfig, arbitrary_kernel, config};
 use proptest::prelude::*;
-use purlin_interp::Memory;
-use purlin_ir::ids::VarId;
-use purlin_ir::kernel::Kernel;
-use purlin_isl as isl;
-use purlin_sample::{SampleConfig, arbitrary_kernel, config};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Pairs of instances that ran, by number, for each variable.
@@ -155,7 +155,7 @@ fn check_precise(kernel: &Kernel, memory: &Memory) -> Result<(), String> {
 #[test]
 fn hard_cases_are_sound() {
     for Case { name, text, memory } in HARD {
-        let kernel = purlin_ir::text::parse(text).unwrap_or_else(|e| panic!("{name}: {}", e.render(text)));
+        let kernel = kingpost_ir::text::parse(text).unwrap_or_else(|e| panic!("{name}: {}", e.render(text)));
         for n in [0, 1, 2, 3, 5] {
             check_sound(&kernel, &memory(n)).unwrap_or_else(|e| panic!("{name}, n = {n}: {e}"));
         }
@@ -166,7 +166,7 @@ fn hard_cases_are_sound() {
 fn hard_affine_cases_are_precise() {
     let affine = |text: &str| ["[map[", " if ", "..hi", "..end"].iter().all(|word| !text.contains(word));
     for Case { name, text, memory } in HARD.iter().filter(|c| affine(c.text)) {
-        let kernel = purlin_ir::text::parse(text).expect("parses");
+        let kernel = kingpost_ir::text::parse(text).expect("parses");
         for n in [1, 2, 3, 5] {
             check_precise(&kernel, &memory(n)).unwrap_or_else(|e| panic!("{name}, n = {n}: {e}"));
         }
@@ -181,7 +181,7 @@ fn count(length: usize, declare: &str, instruction: &dyn Fn(usize) -> String) ->
     }
     text += "for r in 0..2\n  for i in 0..n\n";
     text.extend((0..length).map(|k| format!("    s{k}: {}\n", instruction(k))));
-    let kernel = purlin_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
+    let kernel = kingpost_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
     Analysis::of(&kernel).dependences().expect("isl works").len()
 }
 

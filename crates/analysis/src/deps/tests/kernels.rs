@@ -1,6 +1,6 @@
 //! Programs that the shortcuts of the analysis could get wrong.
 
-use purlin_interp::Memory;
+use kingpost_interp::Memory;
 
 /// A program and values for it.
 pub struct Case {

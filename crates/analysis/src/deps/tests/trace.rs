@@ -1,9 +1,9 @@
 //! What a run does, instance by instance: the truth that relations are compared with.
 
-use purlin_interp::{Memory, Observer, interpret_with};
-use purlin_ir::expr::UpdateOp;
-use purlin_ir::ids::{Id, InameId, InsnId, VarId};
-use purlin_ir::kernel::Kernel;
+use kingpost_interp::{Memory, Observer, interpret_with};
+use kingpost_ir::expr::UpdateOp;
+use kingpost_ir::ids::{Id, InameId, InsnId, VarId};
+use kingpost_ir::kernel::Kernel;
 use std::collections::{BTreeMap, HashMap};
 
 /// An element: variable and row-major position.

@@ -5,7 +5,7 @@ mod remembered;
 
 use super::{Placement, PlacementError};
 use crate::Analysis;
-use purlin_ir::kernel::Kernel;
+use kingpost_ir::kernel::Kernel;
 
 /// The placement of a kernel by its tags.
 fn placed(kernel: &Kernel) -> Result<Placement, PlacementError> {

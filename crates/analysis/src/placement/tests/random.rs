@@ -3,13 +3,13 @@
 use super::placed;
 use crate::deps::tests::trace::{Event, Touch, Trace};
 use crate::placement::{Barrier, PlacementError, Scope};
+use kingpost_interp::Memory;
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::ids::{InameId, InsnId, VarId};
+use kingpost_ir::kernel::{AddressSpace, AxisTag, Iname, Kernel, Node, SubGroup, VarKind, WriteOp};
+use kingpost_sample::{SampleConfig, arbitrary_kernel, config};
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
-use purlin_interp::Memory;
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::ids::{InameId, InsnId, VarId};
-use purlin_ir::kernel::{AddressSpace, AxisTag, Iname, Kernel, Node, SubGroup, VarKind, WriteOp};
-use purlin_sample::{SampleConfig, arbitrary_kernel, config};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ impl<'a> Launch<'a> {
     }
 
     fn loops(&self, insn: InsnId) -> &[InameId] {
-        use purlin_ir::ids::Id;
+        use kingpost_ir::ids::Id;
         &self.loops[insn.index()]
     }
 
@@ -293,7 +293,7 @@ fn tagged(mut kernel: Kernel, picks: &[u8]) -> Kernel {
     }
     let shared: Vec<bool> = kernel.vars.values().map(|v| v.space != AddressSpace::Private).collect();
     for insn in kernel.insns.values_mut() {
-        use purlin_ir::ids::Id;
+        use kingpost_ir::ids::Id;
         let shared = shared[insn.lhs.var.index()];
         if let WriteOp::Update { atomic, .. } = &mut insn.op {
             *atomic = shared && pick() % 3 > 0;
@@ -331,10 +331,10 @@ fn in_launches(kernel: &mut Kernel, nodes: Vec<Node>, pick: &mut dyn FnMut() -> 
                 let into = open.filter(|_| choice == 2 || !is_loop);
                 let k = into.unwrap_or_else(|| {
                     let name = kernel.fresh_name("launch");
-                    let domain = purlin_ir::Domain::universe();
+                    let domain = kingpost_ir::Domain::universe();
                     let id = kernel.inames.push(Iname { name, domain, tag: AxisTag::Launch });
                     kernel.inames[id].domain =
-                        purlin_ir::Domain::range(id, &Affine::constant(0), &Affine::constant(1));
+                        kingpost_ir::Domain::range(id, &Affine::constant(0), &Affine::constant(1));
                     launches.push(Node::Loop(id, Vec::new()));
                     launches.len() - 1
                 });

@@ -7,7 +7,7 @@ fn show(text: &str) -> String {
     let header = "kernel k\nparam n: i32\nassume n >= 1\narg a: f64[n] inout\narg b: f64[n] inout\n\
                   arg m: f64[n, n] inout\narg map: i32[n] in\n";
     let text = format!("{header}{text}");
-    let kernel = purlin_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
+    let kernel = kingpost_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
     match placed(&kernel) {
         Err(error) => format!("refused: {error}"),
         Ok(placement) => format!("{placement:?}"),

@@ -1,9 +1,9 @@
 //! Statistics as formulas in the parameters: sums of quasi-polynomials, each where its conditions hold.
 //!
 //! ```
-//! use purlin_analysis::stats::formulas;
+//! use kingpost_analysis::stats::formulas;
 //!
-//! let kernel = purlin_ir::text::parse(
+//! let kernel = kingpost_ir::text::parse(
 //!     "kernel triangle\nparam n: i32\narg y: f64[n] inout\n\nfor i in 0..n\n  for j in 0..i\n    s: y[i] += y[j]\n",
 //! )?;
 //! let stats = formulas(&kernel)?;
@@ -21,13 +21,13 @@ mod system;
 use super::collect::{self, Accesses, Collector};
 use super::counting::{Context, Count, Counting};
 use super::error::StatsError;
+use kingpost_interp::{OpKind, Tally, lower_parametric};
+use kingpost_ir::affine::Atom;
+use kingpost_ir::domain::Constraint;
+use kingpost_ir::ids::{Id, InameId, VarId};
+use kingpost_ir::kernel::{AddressSpace, Kernel, VarKind};
+use kingpost_ir::types::ScalarType;
 use polynomial::Polynomial;
-use purlin_interp::{OpKind, Tally, lower_parametric};
-use purlin_ir::affine::Atom;
-use purlin_ir::domain::Constraint;
-use purlin_ir::ids::{Id, InameId, VarId};
-use purlin_ir::kernel::{AddressSpace, Kernel, VarKind};
-use purlin_ir::types::ScalarType;
 use setting::{Amount, Symbolic};
 use std::collections::BTreeMap;
 use std::fmt;

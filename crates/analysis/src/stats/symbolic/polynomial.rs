@@ -2,7 +2,7 @@
 //!
 //! Every operation is exact; none is what exceeds 128 bits.
 
-use purlin_ir::affine::{Affine, Atom};
+use kingpost_ir::affine::{Affine, Atom};
 use std::collections::BTreeMap;
 
 /// A quotient in lowest terms, with a positive denominator.
@@ -222,7 +222,7 @@ fn binomials(n: usize) -> Option<Vec<Ratio>> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use purlin_ir::ids::{Id, InameId};
+    use kingpost_ir::ids::{Id, InameId};
 
     #[test]
     fn sums_of_powers_are_those_of_the_numbers() {

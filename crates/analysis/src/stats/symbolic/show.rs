@@ -2,8 +2,8 @@
 
 use super::polynomial::{Monomial, Polynomial, Ratio, gcd};
 use super::summation::Pieces;
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::kernel::Kernel;
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::kernel::Kernel;
 use std::collections::BTreeMap;
 
 /// The sum of polynomials, each after its conditions in brackets.

@@ -8,11 +8,11 @@
 use super::super::formula::Formula;
 use super::polynomial::{Polynomial, Ratio};
 use super::system::System;
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::domain::Constraint;
-use purlin_ir::elimination::implied;
-use purlin_ir::ids::{Id, InameId};
-use purlin_ir::kernel::Kernel;
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::domain::Constraint;
+use kingpost_ir::elimination::implied;
+use kingpost_ir::ids::{Id, InameId};
+use kingpost_ir::kernel::Kernel;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Pieces looked at before a sum is given up (some seconds).

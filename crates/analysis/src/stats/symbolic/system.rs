@@ -1,7 +1,7 @@
 //! Constraints of one part of a space, and loops that a split made, joined again.
 
-use purlin_ir::affine::{Affine, Atom};
-use purlin_ir::ids::InameId;
+use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::ids::InameId;
 
 /// A conjunction: what is not negative, and what is zero.
 #[derive(Clone, Debug, Default)]

@@ -2,11 +2,11 @@
 
 use super::{F32, F64, I32, c, check, footprint};
 use crate::stats::{AccessKind, OpKind};
-use purlin_interp::Memory;
-use purlin_ir::{
+use kingpost_interp::Memory;
+use kingpost_ir::{
     Access, Affine, BinaryOp, Constraint, Direction, Domain, Expr, KernelBuilder, MathFn, Rule, UpdateOp,
 };
-use purlin_sample::Random;
+use kingpost_sample::Random;
 
 #[test]
 fn triangle_reads_and_writes() {

@@ -1,11 +1,11 @@
 //! Conflicts over banks: known ones, and those of a run that is watched.
 
 use super::super::{AccessKind, bank_traffic};
-use purlin_interp::{Memory, Observer, interpret_with};
-use purlin_ir::ids::{Id, InameId, InsnId, VarId};
-use purlin_ir::kernel::{AddressSpace, AxisTag, Kernel, SubGroup};
-use purlin_ir::layout::strides;
-use purlin_ir::text::parse;
+use kingpost_interp::{Memory, Observer, interpret_with};
+use kingpost_ir::ids::{Id, InameId, InsnId, VarId};
+use kingpost_ir::kernel::{AddressSpace, AxisTag, Kernel, SubGroup};
+use kingpost_ir::layout::strides;
+use kingpost_ir::text::parse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A transposition through local memory, `t` with these attributes.

@@ -1,8 +1,8 @@
 //! Formulas against the counts at given parameters.
 
 use crate::stats::{Counted, Statistics, StatsError, formulas, statistics};
-use purlin_ir::{Assumption, Constraint, Kernel, VarKind};
-use purlin_sample::Random;
+use kingpost_ir::{Assumption, Constraint, Kernel, VarKind};
+use kingpost_sample::Random;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -41,11 +41,11 @@ fn draw(kernel: &Kernel, random: &mut Random) -> BTreeMap<String, i64> {
         let params = kernel.vars.iter().filter(|(_, v)| v.kind == VarKind::Param);
         let values: BTreeMap<_, _> =
             params.map(|(id, v)| (id, (v.name.clone(), random.int(0, 14)))).collect();
-        let value = |atom: &purlin_ir::Atom| match atom {
-            purlin_ir::Atom::Var(v) => values.get(v).map(|(_, value)| *value),
-            purlin_ir::Atom::Iname(_) | purlin_ir::Atom::Floor(..) => None,
+        let value = |atom: &kingpost_ir::Atom| match atom {
+            kingpost_ir::Atom::Var(v) => values.get(v).map(|(_, value)| *value),
+            kingpost_ir::Atom::Iname(_) | kingpost_ir::Atom::Floor(..) => None,
         };
-        let at = |e: &purlin_ir::Affine| e.eval(&mut |atom| value(atom)).unwrap();
+        let at = |e: &kingpost_ir::Affine| e.eval(&mut |atom| value(atom)).unwrap();
         let holds = kernel.assumptions.iter().all(|a| match a {
             Assumption::Params(Constraint::NonNegative(e)) => at(e) >= 0,
             Assumption::Params(Constraint::Zero(e)) => at(e) == 0,
@@ -65,7 +65,7 @@ fn formulas_of_polybench_are_its_counts() {
     let mut random = Random::new();
     let mut without = Vec::new();
     for file in &files {
-        let kernel = purlin_ir::text::parse(&std::fs::read_to_string(file).unwrap()).unwrap();
+        let kernel = kingpost_ir::text::parse(&std::fs::read_to_string(file).unwrap()).unwrap();
         for _ in 0..5 {
             let params = draw(&kernel, &mut random);
             let stats = match statistics(&kernel, &params) {
@@ -83,7 +83,7 @@ fn formulas_of_polybench_are_its_counts() {
 }
 
 fn texts(text: &str) -> Vec<String> {
-    let kernel = purlin_ir::text::parse(text).unwrap();
+    let kernel = kingpost_ir::text::parse(text).unwrap();
     formulas(&kernel).unwrap().insns.iter().map(|(name, count)| format!("{name}: {count}")).collect()
 }
 
@@ -108,7 +108,7 @@ fn what_has_no_closed_form_says_why() {
     let found = texts(text);
     assert!(found[0].starts_with("s: no closed form: every bound of"), "{found:?}");
     let csr = "kernel k\nparam n: i32\narg rp: i32[n + 1] in\narg y: f64[n] inout\n\nfor i in 0..n\n  for k in rp[i]..rp[i + 1]\n    s: y[i] += 1.0\n";
-    let kernel = purlin_ir::text::parse(csr).unwrap();
+    let kernel = kingpost_ir::text::parse(csr).unwrap();
     assert!(matches!(formulas(&kernel), Err(StatsError::DataDependent { .. })));
 }
 
@@ -121,7 +121,7 @@ fn split_loops_have_formulas() {
     assert_eq!(texts(&format!("{head}{twice}")), ["s: n"]);
     // the blocks count for themselves
     let blocks = "for o in 0..floor_div(n + 3, 4)\n  b: y[o] = 0.0\n  for i in 0..min(4, n - 4*o)\n    for k in 0..o\n      s: y[4*o + i] += 1.0\n";
-    let kernel = purlin_ir::text::parse(&format!("{head}{blocks}")).unwrap();
+    let kernel = kingpost_ir::text::parse(&format!("{head}{blocks}")).unwrap();
     for n in 0..30 {
         let params = super::params(&[("n", n)]);
         assert_eq!(check(&kernel, &params, &statistics(&kernel, &params).unwrap()), 0, "n = {n}");

@@ -2,7 +2,9 @@
 
 use super::{F64, I32, c, footprint, params};
 use crate::stats::{AccessKind, StatsError, statistics};
-use purlin_ir::{Access, AddressSpace, Affine, Constraint, Direction, Domain, Expr, KernelBuilder, UpdateOp};
+use kingpost_ir::{
+    Access, AddressSpace, Affine, Constraint, Direction, Domain, Expr, KernelBuilder, UpdateOp,
+};
 
 #[test]
 fn a_million_cells_split_into_groups() {

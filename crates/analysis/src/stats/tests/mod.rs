@@ -8,8 +8,8 @@ mod large;
 mod samples;
 
 use super::{AccessKind, Statistics, statistics};
-use purlin_interp::{Memory, Observer, Run, interpret_with};
-use purlin_ir::{Affine, Id, Kernel, ScalarType, VarId, VarKind};
+use kingpost_interp::{Memory, Observer, Run, interpret_with};
+use kingpost_ir::{Affine, Id, Kernel, ScalarType, VarId, VarKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 const F64: ScalarType = ScalarType::F64;

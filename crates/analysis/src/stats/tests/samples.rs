@@ -2,10 +2,10 @@
 
 use super::check;
 use crate::stats::{StatsError, statistics};
+use kingpost_interp::{Memory, interpret};
+use kingpost_ir::kernel::Kernel;
+use kingpost_sample::{SampleConfig, arbitrary_kernel, config};
 use proptest::prelude::*;
-use purlin_interp::{Memory, interpret};
-use purlin_ir::kernel::Kernel;
-use purlin_sample::{SampleConfig, arbitrary_kernel, config};
 
 fn without_data() -> SampleConfig {
     SampleConfig { data_dependent: false, ..SampleConfig::default() }

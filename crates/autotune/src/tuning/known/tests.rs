@@ -5,21 +5,21 @@ use super::super::candidates::with_fewer_modes;
 use super::*;
 use crate::tuning::{CaseMesh, FormCase};
 use crate::{Errors, Measurement, Outcome, RECORD_VERSION, Workload};
-use purlin_fem::element::CellShape;
-use purlin_fem::quadrature::QuadratureScheme;
-use purlin_forms::form::{Form, FunctionSpace, coefficient, dx, grad, inner, test, trial};
-use purlin_forms::lowering::{
+use kingpost_fem::element::CellShape;
+use kingpost_fem::quadrature::QuadratureScheme;
+use kingpost_forms::form::{Form, FunctionSpace, coefficient, dx, grad, inner, test, trial};
+use kingpost_forms::lowering::{
     LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower, lower_tabulated,
     tabulate,
 };
-use purlin_ir::text;
-use purlin_kernels::Operator;
-use purlin_primitives::schedule;
-use purlin_primitives::steps;
-use purlin_sample::is_long_run;
-use purlin_strategies::Combinator;
-use purlin_strategies::relowered;
-use purlin_strategies::{
+use kingpost_ir::text;
+use kingpost_kernels::Operator;
+use kingpost_primitives::schedule;
+use kingpost_primitives::steps;
+use kingpost_sample::is_long_run;
+use kingpost_strategies::Combinator;
+use kingpost_strategies::relowered;
+use kingpost_strategies::{
     ConstantCells, FactorisedCells, FactorisedLines, FewestOperations, InOrbits, LoopLanes, Objective,
     PointTiles, Rules, SingleCell, StagedCells, StraightCells, SummedCells,
 };
@@ -145,7 +145,7 @@ fn forms_of_known_sizes_share_the_mapping() {
 /// Facets, one at a time on a processor, except for matrices of one result; on other devices as before.
 #[test]
 fn facets_are_quick_to_compile() {
-    use purlin_forms::form::{avg, dS, ds, jump};
+    use kingpost_forms::form::{avg, dS, ds, jump};
     let host = device("AMD EPYC", Backend::C, "x86_64");
     let card = device("NVIDIA H200", Backend::Cuda, "sm_90");
     let space = FunctionSpace::discontinuous(CellShape::Triangle, 2);
@@ -182,7 +182,7 @@ fn facets_are_quick_to_compile() {
 #[test]
 fn kernels_that_are_not_tiled_have_a_group_of_their_own() {
     let text = include_str!("../../../../forms/tests/tabulated/laplace_matrix.json");
-    let lowered = purlin_forms::import::from_json(text).unwrap().kernels.remove(0);
+    let lowered = kingpost_forms::import::from_json(text).unwrap().kernels.remove(0);
     let sought = Sought { case: None, dim: 3 };
     let first = |device| known(&lowered, sought, &device, &[]).swap_remove(0);
     let card = first(device("NVIDIA H200", Backend::Cuda, "sm_90"));
@@ -196,7 +196,7 @@ fn kernels_that_are_not_tiled_have_a_group_of_their_own() {
     let fewest = HostVectors::of(&host).fewest(Objective::Operations);
     assert_eq!(on_host(&lowered), Known { mapping: fewest, source: Source::Operations });
     let functional = include_str!("../../../../forms/tests/tabulated/energy.json");
-    let functional = purlin_forms::import::from_json(functional).unwrap().kernels.remove(0);
+    let functional = kingpost_forms::import::from_json(functional).unwrap().kernels.remove(0);
     assert_eq!(on_host(&functional), Known { mapping: tiles(), source: Source::Lanes });
     // and whatever the device: this one has no local memory
     let small = DeviceInfo { local_mem_bytes: 0, ..device("a card", Backend::Cuda, "sm_80") };
@@ -214,7 +214,7 @@ fn kernels_that_are_not_tiled_have_a_group_of_their_own() {
 #[test]
 fn functionals_are_summed_in_groups() {
     let text = include_str!("../../../../forms/tests/tabulated/energy.json");
-    let lowered = purlin_forms::import::from_json(text).unwrap().kernels.remove(0);
+    let lowered = kingpost_forms::import::from_json(text).unwrap().kernels.remove(0);
     let sought = Sought { case: None, dim: 2 };
     let card = device("another card", Backend::Cuda, "sm_80");
     let attempt = |k: &Known| mapped(&lowered, &k.mapping, &card, &Options::default());
@@ -232,7 +232,7 @@ fn forms_with_fewer_modes_than_points_have_modes() {
     let card = device("NVIDIA H200", Backend::Cuda, "sm_90");
     let host = device("a processor", Backend::C, "x86_64");
     let text = include_str!("../../../../forms/tests/tabulated/curl_curl.json");
-    let lowered = purlin_forms::import::from_json(text).unwrap().kernels.remove(0);
+    let lowered = kingpost_forms::import::from_json(text).unwrap().kernels.remove(0);
     let sought = Sought { case: None, dim: 3 };
     let found = known(&lowered, sought, &card, &[]).swap_remove(0);
     let straight = Mapping::from(StraightCells::new(64)).with_modes();
@@ -421,7 +421,7 @@ fn what_was_tuned_here_comes_first() {
 /// A candidate that is the default comes to the front; one that is none of them is added there.
 #[test]
 fn the_default_is_tried_first() {
-    let device = purlin_runtime::open("c").unwrap();
+    let device = kingpost_runtime::open("c").unwrap();
     let vectors = HostVectors::of(device.info());
     let form = Operator::Mass.form(2, 1).unwrap();
     let form = lower(&form, &LoweringOptions::new("mass")).unwrap();

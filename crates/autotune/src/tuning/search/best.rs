@@ -1,6 +1,6 @@
 //! The best of many candidates, of which a limited number is kept.
 
-use purlin_strategies::tiling::TilingParameters;
+use kingpost_strategies::tiling::TilingParameters;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

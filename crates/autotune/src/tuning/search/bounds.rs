@@ -1,7 +1,7 @@
 //! What a candidate has to meet.
 
-use purlin_runtime::Occupancy;
-use purlin_strategies::tiling::{MAX_WORK_GROUP, TilingSizes};
+use kingpost_runtime::Occupancy;
+use kingpost_strategies::tiling::{MAX_WORK_GROUP, TilingSizes};
 use serde::{Deserialize, Serialize};
 
 /// Bounds of the search space: the constraints of Kulkarni & Klöckner 2025, adjustable, and the

@@ -1,7 +1,7 @@
 //! The predicted time of a candidate.
 
-use purlin_runtime::{DeviceModel, Occupancy};
-use purlin_strategies::tiling::Tiling;
+use kingpost_runtime::{DeviceModel, Occupancy};
+use kingpost_strategies::tiling::Tiling;
 
 /// The cost model of Kulkarni & Klöckner 2025 for a device.
 ///

@@ -2,7 +2,7 @@
 
 use super::cost::{CostModel, Demand};
 use super::options::{Columns, Launch, SearchSpace, tile_options};
-use purlin_strategies::tiling::{Tiling, TilingParameters, TilingSizes};
+use kingpost_strategies::tiling::{Tiling, TilingParameters, TilingSizes};
 
 /// The remaining sizes of tiles: widths of the evaluation tiles, by their place, and of the
 /// quadrature tiles.

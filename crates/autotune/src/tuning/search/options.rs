@@ -1,7 +1,7 @@
 //! The values of Constraint 1, and the launch shapes of Constraints 3 and 4.
 
 use super::bounds::SearchBounds;
-use purlin_strategies::tiling::{SpaceSizes, TilingSizes};
+use kingpost_strategies::tiling::{SpaceSizes, TilingSizes};
 
 /// Tile lengths of a loop of length `n`: `ceil(n / k)` for all `k`, each once, ascending.
 ///

@@ -5,7 +5,7 @@ use super::bounds::{Cut, SearchBounds};
 use super::cost::CostModel;
 use super::group::{Candidates, Group};
 use super::options::{Columns, Launch, SearchSpace, columns, count_launches, launches, tile_options};
-use purlin_strategies::tiling::{Tiling, TilingError, TilingParameters, TilingSizes};
+use kingpost_strategies::tiling::{Tiling, TilingError, TilingParameters, TilingSizes};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};

@@ -1,6 +1,6 @@
 //! Tilings that stage their degrees of freedom and results in local memory.
 
-use purlin_strategies::tiling::{SpaceSizes, TilingParameters, TilingSizes};
+use kingpost_strategies::tiling::{SpaceSizes, TilingParameters, TilingSizes};
 
 /// Cells of a work-group and work-items of each, best first: with a sub-group of cells at a time,
 /// all its work-items read the same entries of the matrices; with few cells, several work-groups

@@ -4,8 +4,8 @@
 
 use super::*;
 use crate::known_devices;
-use purlin_runtime::DeviceModel;
-use purlin_strategies::tiling::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
+use kingpost_runtime::DeviceModel;
+use kingpost_strategies::tiling::{SpaceSizes, Tiling, TilingParameters, TilingSizes};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

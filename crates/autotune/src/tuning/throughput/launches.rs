@@ -2,9 +2,9 @@
 
 use super::model::LAUNCH;
 use super::{Demand, Maps, ThroughputModel};
-use purlin_codegen::plan::HostExprError;
-use purlin_codegen::{Code, HostStep, LaunchPlan, Program};
-use purlin_interp::Memory;
+use kingpost_codegen::plan::HostExprError;
+use kingpost_codegen::{Code, HostStep, LaunchPlan, Program};
+use kingpost_interp::Memory;
 
 /// Seconds from one launch of a sequence to the next.
 const NEXT: f64 = 2.5e-6;
@@ -24,7 +24,7 @@ const BARRIER: f64 = 40.0;
 /// work-item waits for its own results.
 ///
 /// # Shapes and units
-/// `codes` are those of [`program_and_codes`](purlin_codegen::PlacedKernel::program_and_codes). The
+/// `codes` are those of [`program_and_codes`](kingpost_codegen::PlacedKernel::program_and_codes). The
 /// result is in seconds.
 ///
 /// # Errors

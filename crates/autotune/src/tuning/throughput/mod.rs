@@ -1,6 +1,6 @@
 //! What a mapping of a form asks of a device, predicted from its generated code.
 //!
-//! The code of some groups of a launch is [walked](purlin_codegen::traffic) with the maps of a mesh;
+//! The code of some groups of a launch is [walked](kingpost_codegen::traffic) with the maps of a mesh;
 //! what they ask for on average is scaled to the launch that is timed. A [model](ThroughputModel)
 //! makes seconds of it. Neither compiles or runs anything.
 
@@ -15,14 +15,14 @@ pub use model::{ThroughputModel, Verdict};
 use super::{CaseMesh, FormCase};
 use crate::tuning::transform_with_setup;
 use crate::{Candidate, Refusal, Stage};
-use purlin_codegen::plan::HostExprError;
-use purlin_codegen::traffic::{GlobalAccesses, Integers, Traffic, traffic};
-use purlin_codegen::{ArgKind, Code, LaunchPlan, Options, PlacedKernel, Target};
-use purlin_fem::element::CellShape;
-use purlin_fem::mesh::Mesh;
-use purlin_interp::Memory;
-use purlin_run::{Problem, set_up_maps};
-use purlin_strategies::Mapping;
+use kingpost_codegen::plan::HostExprError;
+use kingpost_codegen::traffic::{GlobalAccesses, Integers, Traffic, traffic};
+use kingpost_codegen::{ArgKind, Code, LaunchPlan, Options, PlacedKernel, Target};
+use kingpost_fem::element::CellShape;
+use kingpost_fem::mesh::Mesh;
+use kingpost_interp::Memory;
+use kingpost_run::{Problem, set_up_maps};
+use kingpost_strategies::Mapping;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

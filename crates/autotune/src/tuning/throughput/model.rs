@@ -2,7 +2,7 @@
 
 use super::Demand;
 use crate::tuning::NoOccupancy;
-use purlin_runtime::{DeviceModel, Occupancy};
+use kingpost_runtime::{DeviceModel, Occupancy};
 use std::cmp::Ordering;
 
 /// Seconds of an empty launch between two events (H200, 2026-11-21).

@@ -3,10 +3,10 @@
 
 use super::*;
 use crate::known_devices;
-use purlin_fem::numbering::NumberingOrder;
-use purlin_forms::lowering::{LoweringOptions, lower};
-use purlin_kernels::Operator;
-use purlin_strategies::{ConstantCells, ListedCells, StraightCells};
+use kingpost_fem::numbering::NumberingOrder;
+use kingpost_forms::lowering::{LoweringOptions, lower};
+use kingpost_kernels::Operator;
+use kingpost_strategies::{ConstantCells, ListedCells, StraightCells};
 
 fn case(operator: Operator, dim: usize, degree: usize, divisions: usize) -> FormCase {
     let lowered = lower(&operator.form(dim, degree).unwrap(), &LoweringOptions::new("k")).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::element::CellShape;
 use crate::mesh::MeshError;
-use purlin_capacity::OutOfMemory;
+use kingpost_capacity::OutOfMemory;
 use std::fmt;
 use thiserror::Error;
 

@@ -22,7 +22,7 @@ use std::path::Path;
 use super::incidence::{EntityKey, entity_key};
 use super::{CellTags, FacetSide, FacetTag, Mesh, MeshError, Placement};
 use crate::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
-use purlin_capacity::check_memory;
+use kingpost_capacity::check_memory;
 
 use cursor::{Cursor, shown};
 pub use error::{GmshError, Place};
@@ -40,7 +40,7 @@ impl Mesh {
         // a file that says how long it is is refused before it is read, and a device never ends
         let length = std::fs::metadata(path).map_err(io)?.len();
         check_memory("the mesh of the file", length.saturating_mul(COPIES), HELP)?;
-        Self::from_gmsh(&purlin_files::read(path, purlin_files::MESH_LIMIT).map_err(io)?)
+        Self::from_gmsh(&kingpost_files::read(path, kingpost_files::MESH_LIMIT).map_err(io)?)
     }
 
     /// A mesh from the content of a Gmsh file, MSH 4.1 or 2.2, text or little-endian binary.
@@ -58,14 +58,14 @@ impl Mesh {
     /// lengths along directions close to two axes, as [`Mesh::placement`] says.
     ///
     /// ```
-    /// use purlin_fem::mesh::Mesh;
+    /// use kingpost_fem::mesh::Mesh;
     ///
     /// let file = b"$MeshFormat\n4.1 0 8\n$EndMeshFormat
     /// $Nodes\n1 3 1 9\n2 1 0 3\n1\n2\n9\n0 0 0\n1 0 0\n0 1 0\n$EndNodes
     /// $Elements\n1 1 1 1\n2 1 2 1\n1 1 2 9\n$EndElements\n";
     /// let mesh = Mesh::from_gmsh(file)?;
     /// assert_eq!(mesh.cells(), [0, 1, 2]);
-    /// # Ok::<(), purlin_fem::mesh::GmshError>(())
+    /// # Ok::<(), kingpost_fem::mesh::GmshError>(())
     /// ```
     ///
     /// # Errors

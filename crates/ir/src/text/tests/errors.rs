@@ -51,7 +51,7 @@ error: a second kernel
  --> 2:1
 2 | kernel l
   | ^^^^^^^^
-  = help: name the one to read, as in `FILE.purlin#NAME`, or read all with `parse_all`
+  = help: name the one to read, as in `FILE.kingpost#NAME`, or read all with `parse_all`
 "#;
     residence_of_none: errors("kernel k {resident_groups(0)}"), @r#"
 error: expected a number of work-groups, 1 to 32, found `0`

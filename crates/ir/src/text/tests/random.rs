@@ -9,10 +9,10 @@ use crate::ids::InameId;
 use crate::kernel::Kernel;
 use crate::text::parse;
 use crate::types::ScalarType;
+use kingpost_sample::{SampleConfig, arbitrary_kernel, config};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use purlin_sample::{SampleConfig, arbitrary_kernel, config};
 
 proptest! {
     #![proptest_config(config(256))]

@@ -15,9 +15,9 @@ use crate::refusal::TransformError;
 use crate::step::Step;
 use crate::step_set::StepSet;
 use holes::{Arithmetic, Combinations, Hole, Requirement};
+use kingpost_ir::Kernel;
+use kingpost_ir::text::{ParseError, ParseErrors, parse, suggestion};
 use parse::{Argument, Line, Statement};
-use purlin_ir::Kernel;
-use purlin_ir::text::{ParseError, ParseErrors, parse, suggestion};
 use serde::de::DeserializeSeed;
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ pub enum ScriptProblem {
     #[error("{0}")]
     Refused(Box<TransformError>),
     /// The schedule has holes, and no value is given for one.
-    #[error("`{hole}` has no value; choose one of {values}, or let `purlin tune` search for the best")]
+    #[error("`{hole}` has no value; choose one of {values}, or let `kingpost tune` search for the best")]
     Hole {
         /// The hole.
         hole: String,

@@ -2,7 +2,7 @@
 
 use super::holes::{Arithmetic, Comparison, Hole, Operator, Requirement};
 use super::value::{Kind, Span, Value, continues_word, starts_word};
-use purlin_ir::text::ParseError;
+use kingpost_ir::text::ParseError;
 use winnow::Parser;
 use winnow::combinator::{alt, cut_err, delimited, fail, opt, preceded, separated, terminated};
 use winnow::error::{ContextError, ErrMode, StrContext, StrContextValue};

@@ -1,13 +1,13 @@
 //! The loops and instructions of a scan.
 
 use super::{Scan, Sums, Values};
-use purlin_ir::neutral::neutral;
-use purlin_ir::{
+use kingpost_ir::neutral::neutral;
+use kingpost_ir::{
     Access, AddressSpace, Affine, BinaryOp, Expr, InameId, Insn, Kernel, Node, UpdateOp, VarId, VarKind,
     Variable, WriteOp,
 };
-use purlin_steps::nest::{copy_loops, new_loop, renamed, wrapped};
-use purlin_steps::tree::edit_siblings;
+use kingpost_steps::nest::{copy_loops, new_loop, renamed, wrapped};
+use kingpost_steps::tree::edit_siblings;
 
 impl Scan {
     /// The distances over which the steps of the scan add.

@@ -1,14 +1,14 @@
 //! The loops and instructions of a tree.
 
 use super::{Plan, Tree};
-use purlin_ir::neutral::neutral;
-use purlin_ir::{
+use kingpost_ir::neutral::neutral;
+use kingpost_ir::{
     Access, AddressSpace, Affine, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Node, ScalarType, VarId,
     VarKind, Variable, WriteOp,
 };
-use purlin_steps::nest::new_loop;
-use purlin_steps::schedule::{Array, Loop, Statement};
-use purlin_steps::tree::edit_siblings;
+use kingpost_steps::nest::new_loop;
+use kingpost_steps::schedule::{Array, Loop, Statement};
+use kingpost_steps::tree::edit_siblings;
 
 impl Plan {
     /// The steps: the upper half of what is left is joined to the lower half, or where operands keep their

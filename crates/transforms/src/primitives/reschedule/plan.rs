@@ -2,15 +2,15 @@
 
 use super::{Band, Part, Reschedule};
 use crate::primitives::tile_band::read_row;
-use purlin_analysis::Analysis;
-use purlin_analysis::polyhedral::{Disjuncts, Polyhedral, Side, affine_condition, cross};
-use purlin_ir::{Affine, AxisTag, Domain, Id, Iname, InameId, InsnId, Kernel, Node};
-use purlin_steps::draw::{self, Picks};
-use purlin_steps::expected::Expected;
-use purlin_steps::lookup;
-use purlin_steps::nest::wrapped;
-use purlin_steps::refusal::Refusal;
-use purlin_steps::tree::{inames_of, insns_of, loops_of};
+use kingpost_analysis::Analysis;
+use kingpost_analysis::polyhedral::{Disjuncts, Polyhedral, Side, affine_condition, cross};
+use kingpost_ir::{Affine, AxisTag, Domain, Id, Iname, InameId, InsnId, Kernel, Node};
+use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::expected::Expected;
+use kingpost_steps::lookup;
+use kingpost_steps::nest::wrapped;
+use kingpost_steps::refusal::Refusal;
+use kingpost_steps::tree::{inames_of, insns_of, loops_of};
 use std::collections::BTreeMap;
 
 /// An instruction, or a loop that moves as a whole.
@@ -368,7 +368,7 @@ pub(super) fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Reschedule> {
         Some((first, second)) => vec![first, second],
         None => vec![p.of(&draw::loops(kernel))?],
     };
-    let nodes = purlin_steps::run::named(kernel, &subtree).ok()?.nodes;
+    let nodes = kingpost_steps::run::named(kernel, &subtree).ok()?.nodes;
     let (mut parts, shallow) = (Vec::new(), p.one_in(4));
     all_nodes(nodes, &mut Vec::new(), &mut |node, around| {
         let is_part = match node {

@@ -1,0 +1,191 @@
+"""Bilinear forms of DOLFINx as matrices of which only the action is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kingpost.dolfinx.linear import Action, one_bilinear
+from kingpost.errors import FormError
+from kingpost.operator import Trial
+
+Array = Any
+
+
+class MatrixFree:
+    """A bilinear form with Dirichlet conditions, as a linear map.
+
+    It is the matrix of ``dolfinx.fem.assemble_matrix(form(a), bcs, diag)``: rows and columns of
+    constrained degrees of freedom are zero, their diagonal is ``diagonal`` if test and trial
+    functions are of one space. Nothing of the matrix is stored.
+    """
+
+    #: The action of the form on :attr:`argument`.
+    action: Action
+    #: The function that the form is applied to.
+    argument: Any
+
+    def __init__(
+        self, form: Any, bcs: Sequence[Any] = (), device: str = "default", *, diagonal: float = 1.0, **options: Any
+    ) -> None:
+        one_bilinear(form)
+        import ufl
+        from dolfinx.fem import Function
+
+        test, trial = (argument.ufl_function_space() for argument in form.arguments())
+        dtype = trial.mesh.geometry.x.dtype
+        self.argument, self._result = Function(trial, dtype=dtype), Function(test, dtype=dtype)
+        derived = ufl.algorithms.expand_derivatives(form)
+        if derived.integrals():
+            applied = ufl.action(derived, self.argument)
+        else:  # UFL has no action of what is zero; this is zero once derived, and has the test function
+            applied = ufl.derivative(
+                ufl.inner(self._result, ufl.TestFunction(test)) * ufl.dx, self.argument, Function(trial, dtype=dtype)
+            )
+        self.action = Action(applied, device, **options)
+        self._comm = test.mesh.comm
+        self._rows, self._columns = constrained(test, bcs, owned=True), constrained(trial, bcs, owned=True)
+        self._diagonal = diagonal if test == trial else 0.0
+        ghosts = trial.dofmap.index_map.num_ghosts
+        # a process without ghosts has nothing to wait for
+        self._late, self._early = self.action._launches(trial) if ghosts else (self.action._all, [])
+
+    @property
+    def local_shape(self) -> tuple[int, int]:
+        """Rows and columns that this process owns."""
+        return _owned(self._result), _owned(self.argument)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of all processes."""
+        return _all(self._result), _all(self.argument)
+
+    def mult(self, x: Any, y: Any) -> None:
+        """Overwrites the owned entries of ``y`` by the product with ``x``: functions, vectors or arrays.
+
+        Owned entries of ``x`` are read; entities that need no ghost are integrated over while its
+        ghosts are on their way.
+        """
+        source, target = _local(x), _local(y)
+        own, result = self.argument.x, self._result.x
+        rows, columns = self.local_shape
+        own.array[:columns] = source[:columns]
+        own.array[self._columns] = 0
+        result.array[:] = 0
+        varying = self.action._varying((self._result,), {})
+        finish = _scatter_forward(own)
+        self.action._run(self._early, varying)
+        finish()
+        self.action._run(self._late, varying)
+        _scatter_reverse(result)
+        target[:rows] = result.array[:rows]
+        target[self._rows] = self._diagonal * source[self._rows] if self._diagonal else 0
+
+    def tune(self, **options: Any) -> list[Trial]:
+        """Tries mappings and keeps the fastest that is right, as :meth:`kingpost.Operator.tune`."""
+        return self.action.tune(self._result, **options)
+
+    def petsc(self) -> Any:
+        """A ``PETSc.Mat`` of type ``python`` with this action."""
+        from petsc4py import PETSc
+
+        rows, columns = zip(self.local_shape, self.shape)
+        matrix = PETSc.Mat().createPython((rows, columns), _Context(self), comm=self._comm)
+        matrix.setUp()
+        return matrix
+
+    def scipy(self) -> Any:
+        """A ``scipy.sparse.linalg.LinearOperator`` with this action, on one process."""
+        from scipy.sparse.linalg import LinearOperator
+
+        if self._comm.size > 1:
+            raise FormError(
+                f"the mesh is on {self._comm.size} processes, SciPy's vectors are on one; use `petsc()`"
+            )
+        return LinearOperator(self.shape, matvec=self._product, dtype=self.argument.x.array.dtype)
+
+    def _product(self, x: Array) -> Array:
+        flat = np.ascontiguousarray(x, dtype=self.argument.x.array.dtype).reshape(-1)
+        y = np.empty(self.shape[0], dtype=flat.dtype)
+        self.mult(flat, y)
+        return y
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        return f"<kingpost.dolfinx.MatrixFree {rows}x{columns} by {self.action.operator!r}>"
+
+
+class _Context:
+    """The callbacks of PETSc's matrices of type ``python``."""
+
+    def __init__(self, operator: MatrixFree) -> None:
+        self._operator = operator
+
+    def mult(self, matrix: Any, x: Any, y: Any) -> None:
+        """Overwrites ``y`` by the product."""
+        self._operator.mult(x.array_r, y.array_w)
+
+
+def _owned(function: Any) -> int:
+    return function.x.index_map.size_local * function.x.block_size
+
+
+def _all(function: Any) -> int:
+    return function.x.index_map.size_global * function.x.block_size
+
+
+def _local(vector: Any) -> Array:
+    vector = getattr(vector, "x", vector)
+    return vector.array if hasattr(vector, "scatter_reverse") else vector
+
+
+def constrained(space: Any, bcs: Sequence[Any], *, owned: bool = False) -> Array:
+    """Constrained degrees of freedom of a space, blocks unrolled: all of this process, or the owned."""
+    found = [np.empty(0, dtype=np.int32)]
+    for bc in bcs:
+        if space._cpp_object.contains(bc.function_space):
+            dofs, n_owned = bc.dof_indices()
+            found.append(dofs[:n_owned] if owned else dofs)
+    return np.unique(np.concatenate(found))
+
+
+def _scatter_forward(vector: Any) -> Any:
+    """Starts to send owned entries to where they are ghosts; the result waits for them."""
+    import dolfinx
+
+    # DOLFINx has both halves only through PETSc
+    if not dolfinx.has_petsc4py or vector.array.dtype != _petsc_type():
+        vector.scatter_forward()
+        return lambda: None
+    from petsc4py import PETSc
+
+    how = (PETSc.InsertMode.INSERT, PETSc.ScatterMode.FORWARD)
+    vector.petsc_vec.ghostUpdateBegin(*how)
+    return lambda: vector.petsc_vec.ghostUpdateEnd(*how)
+
+
+def _petsc_type() -> Any:
+    from petsc4py import PETSc
+
+    return np.dtype(PETSc.ScalarType)
+
+
+def _scatter_reverse(vector: Any) -> None:
+    from dolfinx.la import InsertMode
+
+    vector.scatter_reverse(InsertMode.add)
+
+
+def operator(
+    form: Any, bcs: Sequence[Any] = (), device: str = "default", *, diagonal: float = 1.0, **options: Any
+) -> MatrixFree:
+    """Compiles the action of a bilinear form with Dirichlet conditions.
+
+    ``options`` are those of :func:`kingpost.dolfinx.action`.
+
+    Raises:
+        FormError: As :func:`kingpost.dolfinx.action`.
+    """
+    return MatrixFree(form, bcs, device, diagonal=diagonal, **options)
