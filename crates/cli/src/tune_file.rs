@@ -200,7 +200,7 @@ fn finish(
         ("GFLOP/s", rate(work.flops)),
         ("GB/s of distinct data", rate(work.dram_bytes)),
     ]))?;
-    // outside of the box, which would break the lines: they are to be copied
+    // outside the box, which would break the lines: they are to be copied
     out(&format!(
         "run it:      kingpost run {what}{form}{sizes}{device}{mapping}\n\
          its source:  kingpost print {what}{form} --target {target}{mapping}\n"
