@@ -24,12 +24,13 @@ use crate::tuning::throughput::{ThroughputModel, predicted};
 use crate::{DeviceModel, DeviceModelError, kernel_work, known_devices};
 use kingpost_codegen::{Options, PlacedKernel, Target, generate};
 use kingpost_interp::{InterpError, Memory};
-use kingpost_ir::Kernel;
+use kingpost_ir::{AxisTag, Kernel};
 use kingpost_primitives::TransformError;
 use kingpost_run::judge::{Expected, HostError, STEPS, results, with_tables};
 use kingpost_run::{LoadError, Loaded, laid_out};
 use kingpost_runtime::{Backend, Device, DeviceInfo, Executable, TimingOptions};
 use rayon::prelude::*;
+use serde::Serialize;
 
 /// Why a loop program was not scheduled.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +107,7 @@ pub fn schedule(
     let plain = written.map(|at| proposals.remove(at));
     proposals.truncate(budget.saturating_sub(1));
     proposals.extend(plain);
-    let trials = Judge { kernel, device, memory, expected }.timed(proposals, note);
+    let trials = Judge { kernel, device, memory, expected: &expected }.timed(proposals, note);
     let time = |trial: &Trial| trial.outcome.as_ref().copied().unwrap_or(f64::INFINITY);
     let best = (0..trials.len()).min_by(|a, b| time(&trials[*a]).total_cmp(&time(&trials[*b])));
     match (best, trials.last()) {
@@ -125,6 +126,17 @@ pub enum Platform {
     Processor(Machine),
     /// A card.
     Card(Box<DeviceModel>),
+}
+
+/// What a model says of the time of a kernel.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// The model, in words.
+    pub model: String,
+    /// Cycles, of a processor.
+    pub cycles: Option<f64>,
+    /// Seconds; of a processor at the clock that it reports, if it reports one.
+    pub seconds: Option<f64>,
 }
 
 /// The card that stands for others, of which the model knows less.
@@ -165,6 +177,29 @@ impl Platform {
         match self {
             Self::Processor(_) => "the model of processors".into(),
             Self::Card(card) => format!("the model of {}", card.name),
+        }
+    }
+
+    /// What the model predicts of a kernel on these values, on a device of this clock.
+    ///
+    /// # Errors
+    /// Code that a card does not take, a size without a value.
+    pub fn predict(&self, kernel: &Kernel, memory: &Memory, clock_mhz: u32) -> Result<Prediction, String> {
+        let model = self.model();
+        match self {
+            Self::Processor(machine) => {
+                let is_shared = kernel.inames.values().any(|iname| matches!(iname.tag, AxisTag::Group(_)));
+                // as proposals are ranked: what is not in the loop that threads share is not told apart
+                let threads = if is_shared { machine.threads.max(1) } else { 1 };
+                let cycles = kingpost_auto::cycles(kernel, memory.params(), machine) / threads as f64;
+                let seconds = (clock_mhz > 0).then(|| cycles / (1e6 * f64::from(clock_mhz)));
+                Ok(Prediction { model, cycles: Some(cycles), seconds })
+            }
+            Self::Card(card) => {
+                let throughput = ThroughputModel::new(card).map_err(|e| e.to_string())?;
+                let seconds = predict(kernel, memory, &throughput)?;
+                Ok(Prediction { model, cycles: None, seconds: Some(seconds) })
+            }
         }
     }
 
@@ -224,7 +259,12 @@ fn predict(kernel: &Kernel, memory: &Memory, model: &ThroughputModel<'_>) -> Res
     predicted(&program, &codes, memory, model).map_err(|e| e.to_string())
 }
 
-fn expected(kernel: &Kernel, memory: &Memory) -> Result<Expected, AutoError> {
+/// What the results of a kernel must be on these values: of the interpreter, or of the kernel as it is written,
+/// in C, where that takes too long.
+///
+/// # Errors
+/// Values that do not fit.
+pub fn expected(kernel: &Kernel, memory: &Memory) -> Result<Expected, AutoError> {
     if kernel_work(kernel, memory.params()).map_or(true, |work| work.flops <= STEPS / 5) {
         match Expected::new(kernel, memory, STEPS) {
             Ok(expected) => return Ok(expected),
@@ -270,14 +310,29 @@ impl Fastest {
 }
 
 /// What launches are held against.
-struct Judge<'a> {
-    kernel: &'a Kernel,
-    device: &'a dyn Device,
-    memory: &'a Memory,
-    expected: Expected,
+#[derive(Clone, Copy)]
+pub struct Judge<'a> {
+    /// The kernel as it is written.
+    pub kernel: &'a Kernel,
+    /// Where launches run.
+    pub device: &'a dyn Device,
+    /// What the kernel is run on.
+    pub memory: &'a Memory,
+    /// What its results must be.
+    pub expected: &'a Expected,
 }
 
 impl Judge<'_> {
+    /// Median seconds of a launch of what steps made of the kernel, once its results are right; else why there
+    /// are none.
+    ///
+    /// # Errors
+    /// Code that is refused, a device that fails, a result that is off.
+    pub fn seconds(&self, kernel: &Kernel) -> Result<f64, String> {
+        let executable = compiled(self.device, kernel, true)?;
+        self.time(kernel, executable, &Fastest::default())
+    }
+
     /// What comes of proposals, one after the other.
     fn timed(&self, proposals: Vec<Proposal>, note: &mut dyn FnMut(&str)) -> Vec<Trial> {
         note(&format!("compiling {} schedules", proposals.len()));
@@ -290,7 +345,7 @@ impl Judge<'_> {
                     Err(format!("not timed: {seconds:.2e} s predicted"))
                 }
                 Some(_) | None => {
-                    executable.and_then(|executable| self.time(&proposal, executable, &fastest))
+                    executable.and_then(|executable| self.time(&proposal.kernel, executable, &fastest))
                 }
             };
             if let Ok(seconds) = outcome {
@@ -302,20 +357,20 @@ impl Judge<'_> {
     }
 
     /// Median seconds of a launch; one of those that are far from the fastest so far.
-    fn time(&self, proposal: &Proposal, executable: Executable, fastest: &Fastest) -> Result<f64, String> {
+    fn time(&self, kernel: &Kernel, executable: Executable, fastest: &Fastest) -> Result<f64, String> {
         let text = |e: LoadError| e.to_string();
-        let memory = with_tables(self.kernel, &proposal.kernel, self.memory);
-        let inputs = laid_out(&proposal.kernel, &memory);
+        let memory = with_tables(self.kernel, kernel, self.memory);
+        let inputs = laid_out(kernel, &memory);
         let mut loaded = Loaded::compiled(self.device, executable.clone(), &inputs).map_err(text)?;
         // Equal as it is timed is enough. A program that loses digits may be equal only where each
         // operation is rounded, as in what is expected.
-        let first = match self.compared(proposal, &loaded) {
+        let first = match self.compared(kernel, &loaded) {
             Ok(first) => first,
             Err(_) => {
-                let rounded = compiled(self.device, &proposal.kernel, false)?;
+                let rounded = compiled(self.device, kernel, false)?;
                 loaded.exchange(vec![rounded], &inputs).map_err(text)?;
                 loaded.renew(&inputs).map_err(text)?;
-                let first = self.compared(proposal, &loaded)?;
+                let first = self.compared(kernel, &loaded)?;
                 loaded.exchange(vec![executable], &inputs).map_err(text)?;
                 first
             }
@@ -337,10 +392,10 @@ impl Judge<'_> {
 
     /// Launches a kernel on poisoned results, and holds them against what is expected. Returns the seconds of
     /// the launch.
-    fn compared(&self, proposal: &Proposal, loaded: &Loaded<'_>) -> Result<f64, String> {
+    fn compared(&self, kernel: &Kernel, loaded: &Loaded<'_>) -> Result<f64, String> {
         self.expected.poison(loaded).map_err(|e| e.to_string())?;
         let seconds = loaded.time(&ONCE).map_err(|e| e.to_string())?.median_s;
-        let found = results(&proposal.kernel, loaded, self.memory).map_err(|e| e.to_string())?;
+        let found = results(kernel, loaded, self.memory).map_err(|e| e.to_string())?;
         match self.expected.compare(&found).fault(self.kernel, self.memory) {
             Some(fault) => Err(format!("wrong: {fault}")),
             None => Ok(seconds),
@@ -389,7 +444,7 @@ mod tests {
         let (kernel, memory) = kernel();
         let device = kingpost_runtime::open("c").unwrap();
         let expected = Expected::new(&kernel, &memory, super::STEPS).unwrap();
-        let judge = Judge { kernel: &kernel, device: &*device, memory: &memory, expected };
+        let judge = Judge { kernel: &kernel, device: &*device, memory: &memory, expected: &expected };
         let mut all = proposals(&kernel, &memory, &Platform::Processor(super::Machine::default())).unwrap();
         all.truncate(2);
         let mut said = Vec::new();
@@ -409,7 +464,7 @@ mod tests {
         let memory = memory.value("x", (0..768).map(|k| k as f32 / 768.0).collect::<Vec<_>>());
         let device = kingpost_runtime::open("c").unwrap();
         let expected = Expected::new(&kernel, &memory, super::STEPS).unwrap();
-        let judge = Judge { kernel: &kernel, device: &*device, memory: &memory, expected };
+        let judge = Judge { kernel: &kernel, device: &*device, memory: &memory, expected: &expected };
         let mut all = proposals(&kernel, &memory, &Platform::card("H200").unwrap()).unwrap();
         all.retain(|p| p.name.starts_with("rows in registers"));
         assert!(all.iter().all(|p| p.seconds.is_some()) && all.len() == 2);
@@ -436,7 +491,7 @@ mod tests {
             let memory = memory.value("q", values(37)).value("k", values(41)).value("v", values(43));
             let device = kingpost_runtime::open("c").unwrap();
             let expected = Expected::new(&kernel, &memory, super::STEPS).unwrap();
-            let judge = Judge { kernel: &kernel, device: &*device, memory: &memory, expected };
+            let judge = Judge { kernel: &kernel, device: &*device, memory: &memory, expected: &expected };
             let mut all = proposals(&kernel, &memory, &platform).unwrap();
             all.retain(|p| p.name.starts_with("one pass"));
             assert!(!all.is_empty());

@@ -22,6 +22,7 @@ mod imported;
 mod inputs;
 mod json_lines;
 mod lists;
+mod mcp;
 mod mesh_inputs;
 mod print;
 mod programs;
@@ -134,6 +135,7 @@ enum Command {
     Form(lists::FormArgs),
     Recipe(lists::RecipeArgs),
     Primitives(lists::PrimitivesArgs),
+    Mcp(mcp::McpArgs),
 }
 
 /// Runs the command line of this process.
@@ -196,6 +198,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Form(args) => lists::form(args),
         Command::Recipe(args) => lists::recipe(args),
         Command::Primitives(args) => lists::primitives(args),
+        Command::Mcp(args) => mcp::run(args),
     }
 }
 

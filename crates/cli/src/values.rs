@@ -55,6 +55,11 @@ impl std::fmt::Display for ParamArg {
 }
 
 impl ParamArg {
+    /// Values that have names already.
+    pub fn of(values: &BTreeMap<String, i64>) -> Vec<Self> {
+        values.iter().map(|(name, value)| Self { name: name.clone(), value: *value }).collect()
+    }
+
     /// The values by name.
     ///
     /// # Errors

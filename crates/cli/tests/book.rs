@@ -5,7 +5,7 @@
 //! | block | what is checked |
 //! |---|---|
 //! | `kingpost` | the kernel parses; with `print`, the text is its canonical print; with `broken`, it must not parse |
-//! | `json` | it is JSON; with `recipe`, `selection` or `mapping`, it deserialises to that type |
+//! | `json` | it is JSON; with `recipe`, `selection` or `mapping`, it deserialises to that type; with `lines`, each line is |
 //! | `console` | each `$ command` runs in a shell and prints what follows it; `exit=N` is the last one's status |
 //! | `rust`, `python`, `facts` | with `from=PATH`, the lines stand in that file; a line `// ...` separates the pieces |
 //! | `schedule` | it is the text of a schedule |
@@ -158,6 +158,7 @@ fn json(block: &Block) -> Result<(), String> {
     match () {
         () if block.is("selection") => block.body.lines().try_for_each(read::<Selection>),
         () if block.is("mapping") => block.body.lines().try_for_each(read::<Mapping>),
+        () if block.is("lines") => block.body.lines().try_for_each(read::<serde_json::Value>),
         () => read::<serde_json::Value>(&block.body),
     }
 }

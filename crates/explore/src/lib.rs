@@ -19,6 +19,8 @@
 //! assert!(page(&explored)?.starts_with("<!doctype html>"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! A [`Session`] is what programs choose their own steps with.
 
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
@@ -34,6 +36,7 @@ mod params;
 mod pool;
 mod refusal;
 mod rows;
+mod session;
 mod sources;
 mod statements;
 mod text;
@@ -45,3 +48,4 @@ pub use data::{
 pub use explore::{ExploreError, Subject};
 pub use page::{PageError, page};
 pub use rows::{Conditions, Row, Term};
+pub use session::{Done, Legal, Names, NotApplied, NothingToUndo, Parts, Session, Tried};

@@ -16,12 +16,17 @@ pub trait Inputs {
 pub struct Picks<'a> {
     bytes: std::slice::Iter<'a, u8>,
     inputs: &'a dyn Inputs,
+    /// The choices so far, and of how many.
+    taken: Vec<(u8, usize)>,
 }
+
+/// The values that one byte has.
+const BYTES: usize = 1 << 8;
 
 impl<'a> Picks<'a> {
     /// Choices by `bytes` for a kernel that would be run with `inputs`.
     pub fn new(bytes: &'a [u8], inputs: &'a dyn Inputs) -> Self {
-        Self { bytes: bytes.iter(), inputs }
+        Self { bytes: bytes.iter(), inputs, taken: Vec::new() }
     }
 
     /// What the kernel would be run with.
@@ -49,7 +54,19 @@ impl<'a> Picks<'a> {
 
     /// A number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
-        self.byte() % n.max(1)
+        let n = n.max(1);
+        let chosen = self.byte() % n;
+        self.taken.push((chosen as u8, n)); // a remainder of a byte is one
+        chosen
+    }
+
+    /// The bytes of the choices that come after these in lexicographic order; none after the last.
+    /// Choices by [`Picks::first`] are not among them.
+    pub(crate) fn following(&self) -> Option<Vec<u8>> {
+        let can_grow = |(chosen, of): &(u8, usize)| usize::from(*chosen) + 1 < (*of).min(BYTES);
+        let at = self.taken.iter().rposition(can_grow)?;
+        let same = self.taken[..at].iter().map(|(chosen, _)| *chosen);
+        Some(same.chain([self.taken[at].0 + 1]).collect())
     }
 
     /// An integer from `low` to `high`.
@@ -90,18 +107,34 @@ fn arrival((name, weight): (&str, usize), seed: usize) -> f64 {
 mod tests {
     use super::*;
 
+    struct Nothing;
+
+    impl Inputs for Nothing {
+        fn param(&self, _: &str) -> Option<i64> {
+            None
+        }
+
+        fn array(&self, _: &str) -> Option<TableData> {
+            None
+        }
+    }
+
+    #[test]
+    fn all_choices_come_once_in_order() {
+        let (mut bytes, mut found) = (Some(Vec::new()), Vec::new());
+        while let Some(now) = bytes {
+            let mut picks = Picks::new(&now, &Nothing);
+            let first = picks.below(3);
+            // the second choice depends on the first
+            let second = (first != 1).then(|| picks.between(5, 6));
+            found.push((first, second));
+            bytes = picks.following();
+        }
+        assert_eq!(found, [(0, Some(5)), (0, Some(6)), (1, None), (2, Some(5)), (2, Some(6))]);
+    }
+
     #[test]
     fn a_choice_depends_on_no_other() {
-        struct Nothing;
-        impl Inputs for Nothing {
-            fn param(&self, _: &str) -> Option<i64> {
-                None
-            }
-
-            fn array(&self, _: &str) -> Option<TableData> {
-                None
-            }
-        }
         let (few, more) = ([("a", 1), ("b", 3)], [("a", 1), ("z", 4), ("b", 3)]);
         let (mut times, mut kept) = ([0; 2], 0);
         for seed in 0..=u16::MAX {

@@ -1,7 +1,7 @@
 //! Sets of primitives, to which every crate can add its own.
 
 use crate::combined::CombinedInfo;
-use crate::draw::Picks;
+use crate::draw::{Inputs, Picks};
 use crate::former::{Former, Read};
 use crate::keeps::{Instances, Keeps};
 use crate::obligation::Obligation;
@@ -12,7 +12,7 @@ use kingpost_ir::Kernel;
 use kingpost_ir::text::suggestion;
 use schemars::{Schema, SchemaGenerator};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -125,6 +125,20 @@ impl PrimitiveInfo {
     /// A step with arguments that have a chance on a kernel, if there are any.
     pub fn draw(&self, kernel: &Kernel, picks: &mut Picks<'_>) -> Option<Step> {
         (self.draw)(kernel, picks)
+    }
+
+    /// The different steps that [`PrimitiveInfo::draw`] can make, by the first `limit` combinations of its
+    /// choices, and whether these are all combinations.
+    pub fn draw_all(&self, kernel: &Kernel, inputs: &dyn Inputs, limit: usize) -> (Vec<Step>, bool) {
+        let (mut found, mut seen) = (Vec::new(), HashSet::new());
+        let mut bytes = Some(Vec::new());
+        for _ in 0..limit {
+            let Some(now) = bytes else { break };
+            let mut picks = Picks::new(&now, inputs);
+            found.extend(self.draw(kernel, &mut picks).filter(|step| seen.insert(step.clone())));
+            bytes = picks.following();
+        }
+        (found, bytes.is_none())
     }
 }
 

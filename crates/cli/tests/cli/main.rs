@@ -7,6 +7,7 @@ mod support;
 
 mod commands;
 mod launches;
+mod mcp;
 mod oclgrind;
 mod pocl;
 mod programs;

@@ -26,8 +26,8 @@ mod named;
 mod script;
 
 pub use made::{Array, Handles, Loop, Made, RuleHandle, Statement};
+pub use script::{Applied, Choice, Script, ScriptError, ScriptProblem, print};
 pub use script::{Arguments, fields_of, is_word};
-pub use script::{Choice, Script, ScriptError, ScriptProblem, print};
 
 use crate::expected::Expected;
 use crate::primitive::Primitive;
@@ -53,7 +53,7 @@ impl PartialEq for Schedule {
 
 impl Eq for Schedule {}
 
-type Applied<T> = Result<T, TransformError>;
+type Outcome<T> = Result<T, TransformError>;
 
 impl Schedule {
     /// The schedule of a kernel to which nothing has been done.
@@ -85,7 +85,7 @@ impl Schedule {
     ///
     /// # Errors
     /// The step as it was asked for and why it is refused; the schedule stays as it was.
-    pub fn apply(&mut self, step: impl Into<Step>) -> Applied<Made> {
+    pub fn apply(&mut self, step: impl Into<Step>) -> Outcome<Made> {
         let step = step.into();
         let (after, made) = step.apply_to(&self.analysis())?;
         let made = Made::of(&made, self.kernel(), after.kernel());
@@ -109,7 +109,7 @@ impl Schedule {
     ///
     /// # Errors
     /// The step as it was asked for and why it is refused; the schedule stays as it was.
-    pub fn make<P: Primitive>(&mut self, primitive: P) -> Applied<P::Made> {
+    pub fn make<P: Primitive>(&mut self, primitive: P) -> Outcome<P::Made> {
         let (after, made) = primitive.apply_to(&self.analysis())?;
         self.known = after;
         self.recipe.steps.push(primitive.into());
@@ -133,7 +133,7 @@ impl Schedule {
     /// # Errors
     /// Unknown names, arguments that make no sense, a bug, a failure of isl: what no strategy may
     /// pass over.
-    pub fn attempt<P: Primitive>(&mut self, primitive: P) -> Applied<Option<P::Made>> {
+    pub fn attempt<P: Primitive>(&mut self, primitive: P) -> Outcome<Option<P::Made>> {
         match self.make(primitive) {
             Ok(made) => Ok(Some(made)),
             Err(error) if error.is_misfit() => Ok(None),
@@ -145,7 +145,7 @@ impl Schedule {
     ///
     /// # Errors
     /// [`Refusal::Internal`](crate::Refusal::Internal) with the kernel: a bug of the strategy.
-    pub fn expected<T>(&self, found: Option<T>, what: &str) -> Applied<T> {
+    pub fn expected<T>(&self, found: Option<T>, what: &str) -> Outcome<T> {
         found.expected(what, self.kernel()).map_err(|cause| {
             let operation = format!("compose step {}", self.recipe.steps.len() + 1);
             TransformError { operation, cause }
@@ -163,7 +163,7 @@ impl Schedule {
     ///
     /// # Errors
     /// The first step that is refused; those before it stay applied.
-    pub fn replay(&mut self, recipe: &Recipe) -> Applied<()> {
+    pub fn replay(&mut self, recipe: &Recipe) -> Outcome<()> {
         self.start_from(&recipe.lowering);
         recipe.steps.iter().try_for_each(|step| self.apply(step.clone()).map(|_| ()))
     }

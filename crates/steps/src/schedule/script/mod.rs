@@ -104,6 +104,19 @@ pub enum ScriptProblem {
     },
 }
 
+/// What came of a line of a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The line, from 1.
+    pub line: usize,
+    /// The kernel that it met.
+    pub before: Kernel,
+    /// Place of its first step in the recipe of the schedule; a combined step records several.
+    pub first: usize,
+    /// What it made.
+    pub made: Made,
+}
+
 struct Names<'a>(&'a [String]);
 
 impl fmt::Display for Names<'_> {
@@ -253,9 +266,32 @@ impl Script {
     /// As [`Script::apply`]; holes without a value, values that break a constraint.
     pub fn apply_with(&self, kernel: &Kernel, choice: &Choice) -> Result<Schedule, ScriptError> {
         let mut schedule = Schedule::of(kernel);
+        self.extend(&mut schedule, choice)?;
+        Ok(schedule)
+    }
+
+    /// Applies the steps in order after those of a schedule, with values for the holes; says what came of
+    /// each line.
+    ///
+    /// ```
+    /// use kingpost_primitives::{Schedule, schedule::Choice, steps};
+    ///
+    /// let kernel = kingpost_ir::text::parse("kernel k\narg y: f64[64] inout\n\nfor i in 0..64\n  s: y[i] = 0.0\n")?;
+    /// let mut schedule = Schedule::of(&kernel);
+    /// let text = "let block, item = split_iname(i, factor: 8)\ntag(block, g.0)\n";
+    /// let done = steps().script(text)?.extend(&mut schedule, &Choice::default())?;
+    /// assert_eq!(done[0].made.names().collect::<Vec<_>>(), ["i_o", "i_i"]);
+    /// assert_eq!((done[1].line, done[1].first), (2, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Script::apply_with`]; the steps before the one that is refused stay applied.
+    pub fn extend(&self, schedule: &mut Schedule, choice: &Choice) -> Result<Vec<Applied>, ScriptError> {
         schedule.start_from(&self.lowering);
+        let line = |at: usize| 1 + self.text[..at].matches('\n').count();
         let refused = |schedule: &Schedule, at: usize, problem| ScriptError {
-            line: 1 + self.text[..at].matches('\n').count(),
+            line: line(at),
             recipe: schedule.recipe().clone(),
             kernel: Box::new(schedule.kernel().clone()),
             problem,
@@ -263,20 +299,25 @@ impl Script {
         if let Some(hole) = self.holes.iter().find(|h| !choice.0.contains_key(&h.name.0)) {
             let values: Vec<_> = hole.json().iter().map(value::show).collect();
             let problem = ScriptProblem::Hole { hole: hole.name.0.clone(), values: values.join(", ") };
-            return Err(refused(&schedule, hole.name.1.start, problem));
+            return Err(refused(schedule, hole.name.1.start, problem));
         }
         let Some(mut words) = self.words(&choice.0) else {
             let problem = ScriptProblem::Choice { choice: choice.to_string() };
-            return Err(refused(&schedule, 0, problem));
+            return Err(refused(schedule, 0, problem));
         };
+        let mut done = Vec::new();
         for statement in &self.statements {
-            if let Err((step, problem)) = run(&self.set, &mut schedule, statement, &mut words) {
-                let mut error = refused(&schedule, statement.span.start, problem);
-                error.recipe.steps.extend(step.map(|step| *step));
-                return Err(error);
+            let (before, first) = (schedule.kernel().clone(), schedule.recipe().steps.len());
+            match run(&self.set, schedule, statement, &mut words) {
+                Ok(made) => done.push(Applied { line: line(statement.span.start), before, first, made }),
+                Err((step, problem)) => {
+                    let mut error = refused(schedule, statement.span.start, problem);
+                    error.recipe.steps.extend(step.map(|step| *step));
+                    return Err(error);
+                }
             }
         }
-        Ok(schedule)
+        Ok(done)
     }
 }
 
@@ -289,7 +330,7 @@ fn run(
     schedule: &mut Schedule,
     statement: &Statement,
     words: &mut Words,
-) -> Result<(), (Option<Box<Step>>, ScriptProblem)> {
+) -> Result<Made, (Option<Box<Step>>, ScriptProblem)> {
     let refused = |e: TransformError| ScriptProblem::Refused(Box::new(e));
     let action = action_of(set, statement, words).map_err(|e| {
         let cause = crate::Refusal::Arguments(e.message);
@@ -308,7 +349,7 @@ fn run(
             words.insert(handle.clone(), Json::String(name));
         }
     }
-    Ok(())
+    Ok(made)
 }
 
 fn error(span: &Span, message: String, help: Option<String>) -> ParseError {
