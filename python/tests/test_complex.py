@@ -167,7 +167,8 @@ def test_a_mapping_is_right_or_refused(name: str, device: str) -> None:
     parts = engine.kernels(json.dumps(document))
     tried = [*map(json.loads, parts[0].candidates(device)), *MAPPINGS]
     right, refused = [], []
-    for mapping in tried[:: 1 if LONG or device == "c" else 3]:
+    few = device != "c" or name == "curl_curl_matrix"  # what takes long to compile
+    for mapping in tried[:: 3 if few and not LONG else 1]:
         try:
             op = kingpost.Operator(parts, device, json.dumps(mapping))
         except (kingpost.MappingError, kingpost.Refusal, kingpost.CodegenError) as error:

@@ -134,7 +134,7 @@ fn names_that_targets_know_are_renamed() {
     assert_eq!(NAMES.iter().collect::<BTreeSet<_>>().len(), NAMES.len());
     let mut random = Random(seed());
     // every name in some roles; in all of them in a long run
-    let step = if super::is_long_run() { 1 } else { 8 };
+    let step = if super::is_long_run() { 1 } else { 16 };
     for shift in (0..NAMES.len()).step_by(step) {
         // 3 and 44 have no common factor, so that neighbours differ from kernel to kernel
         let name = |role: usize| NAMES[(shift + 3 * role) % NAMES.len()].to_owned();
