@@ -20,15 +20,23 @@ pub trait Combined: fmt::Debug {
 pub struct CombinedInfo {
     /// The name in schedules.
     pub name: &'static str,
+    /// What it does, in a sentence.
+    pub summary: &'static str,
     pub(crate) arguments: Arguments,
     pub(crate) read: fn(Json) -> serde_json::Result<Box<dyn Combined>>,
 }
 
 impl CombinedInfo {
-    /// The combined step of a name with arguments of a type.
+    /// The combined step of a name, what it does, with arguments of a type.
     #[must_use]
-    pub fn of<C: Combined + DeserializeOwned + 'static>(name: &'static str) -> Self {
+    pub fn of<C: Combined + DeserializeOwned + 'static>(name: &'static str, summary: &'static str) -> Self {
         let read = |json| serde_json::from_value::<C>(json).map(|step| Box::new(step) as Box<dyn Combined>);
-        Self { name, arguments: fields_of::<C>(), read }
+        Self { name, summary, arguments: fields_of::<C>(), read }
+    }
+
+    /// The names of its arguments in the order in which a schedule takes them.
+    #[must_use]
+    pub fn arguments(&self) -> &'static [&'static str] {
+        self.arguments.names
     }
 }

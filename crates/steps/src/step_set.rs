@@ -116,6 +116,12 @@ impl PrimitiveInfo {
         self.arguments.alternatives
     }
 
+    /// The verb by which schedules may call it, too.
+    #[must_use]
+    pub fn verb(&self) -> Option<&'static str> {
+        self.verb.map(|verb| verb.name)
+    }
+
     /// Whether random recipes draw it.
     #[must_use]
     pub const fn is_drawn(&self) -> bool {
@@ -225,8 +231,14 @@ impl StepSet {
         self.0.rows.get(name)
     }
 
+    /// Its steps that are made of others, in the order of their names.
+    pub fn combined_steps(&self) -> impl ExactSizeIterator<Item = &CombinedInfo> {
+        self.0.combined.values()
+    }
+
     /// The combined step of this name.
-    pub(crate) fn combined(&self, name: &str) -> Option<&CombinedInfo> {
+    #[must_use]
+    pub fn combined(&self, name: &str) -> Option<&CombinedInfo> {
         self.0.combined.get(name)
     }
 

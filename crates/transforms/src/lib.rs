@@ -27,10 +27,19 @@ pub fn rows() -> Vec<kingpost_steps::PrimitiveInfo> {
 pub fn combined() -> [kingpost_steps::CombinedInfo; 5] {
     use kingpost_steps::CombinedInfo;
     [
-        CombinedInfo::of::<interleave::Interleave>("interleave"),
-        CombinedInfo::of::<tile::Reorder>("reorder"),
-        CombinedInfo::of::<separate::Separate>("separate_loops"),
-        CombinedInfo::of::<tile::Tile>("tile"),
-        CombinedInfo::of::<tile::Wavefront>("wavefront"),
+        CombinedInfo::of::<interleave::Interleave>(
+            "interleave",
+            "Brings a loop inside all that it holds and writes it out, so that its iterations run side by side.",
+        ),
+        CombinedInfo::of::<tile::Reorder>("reorder", "Swaps the loops of a perfect nest into an order."),
+        CombinedInfo::of::<separate::Separate>(
+            "separate_loops",
+            "Cuts a loop and those inside until innermost loops decide nothing.",
+        ),
+        CombinedInfo::of::<tile::Tile>("tile", "Splits loops and brings the loops over blocks outside."),
+        CombinedInfo::of::<tile::Wavefront>(
+            "wavefront",
+            "Lets the outermost loop count waves, whose iterations are independent.",
+        ),
     ]
 }

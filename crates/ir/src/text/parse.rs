@@ -20,6 +20,7 @@ use crate::types::ScalarType;
 use crate::verify::KernelError;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 
 /// Reads a kernel.
 ///
@@ -42,7 +43,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// # Ok::<(), kingpost_ir::text::ParseErrors>(())
 /// ```
 pub fn parse(source: &str) -> Result<Kernel, ParseErrors> {
-    parse_with(source, None)
+    parse_with(source, None).map(|(kernel, _)| kernel)
+}
+
+/// Reads a kernel, and by each name the place of the statement that declares it: of a variable, a rule, a
+/// loop, or an instruction, also where the text gives the instruction no name.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_with_statements(source: &str) -> Result<(Kernel, BTreeMap<String, Range<usize>>), ParseErrors> {
+    let (kernel, statements) = parse_with(source, None)?;
+    Ok((kernel, statements.into_iter().map(|(name, span)| (name.into_owned(), span.into())).collect()))
 }
 
 /// Reads a kernel whose arguments need not have types: `types` has theirs, by name. A parameter without
@@ -51,10 +62,13 @@ pub fn parse(source: &str) -> Result<Kernel, ParseErrors> {
 /// # Errors
 /// As [`parse`], and for arguments without a type.
 pub fn parse_typed(source: &str, types: &BTreeMap<String, ScalarType>) -> Result<Kernel, ParseErrors> {
-    parse_with(source, Some(types))
+    parse_with(source, Some(types)).map(|(kernel, _)| kernel)
 }
 
-fn parse_with(source: &str, types: Option<&BTreeMap<String, ScalarType>>) -> Result<Kernel, ParseErrors> {
+fn parse_with<'s>(
+    source: &'s str,
+    types: Option<&BTreeMap<String, ScalarType>>,
+) -> Result<(Kernel, HashMap<Cow<'s, str>, Span>), ParseErrors> {
     let (tokens, mut errors) = tokens(source);
     let (lines, unbalanced) = lines(tokens, source);
     errors.extend(unbalanced);
@@ -63,7 +77,7 @@ fn parse_with(source: &str, types: Option<&BTreeMap<String, ScalarType>>) -> Res
         let mut parser = Parser::new(errors.clone());
         (parser.made.types, parser.made.defines) = (types.cloned(), true);
         parser.run(&lines);
-        parser.finish(source)
+        Ok((parser.finish(source)?, parser.statements))
     })
 }
 
@@ -425,20 +439,20 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn finish(self, source: &str) -> Result<Kernel, ParseErrors> {
+    fn finish(&mut self, source: &str) -> Result<Kernel, ParseErrors> {
         self.checked().map_err(|errors| ParseErrors::new(errors, source))
     }
 
-    fn checked(mut self) -> Result<Kernel, Vec<ParseError>> {
+    fn checked(&mut self) -> Result<Kernel, Vec<ParseError>> {
         let clean = self.errors.is_empty();
         self.errors.retain(|e| !e.message.is_empty()); // uses of names whose declaration failed
         if clean {
             match self.kernel.verify() {
-                Ok(()) => return Ok(self.kernel.canonical()),
+                Ok(()) => return Ok(std::mem::take(&mut self.kernel).canonical()),
                 Err(error) => self.errors.push(*self.located(&error)),
             }
         }
-        Err(self.errors)
+        Err(std::mem::take(&mut self.errors))
     }
 
     /// The error of the verifier at the first statement it names.

@@ -26,7 +26,7 @@ mod named;
 mod script;
 
 pub use made::{Array, Handles, Loop, Made, RuleHandle, Statement};
-pub use script::{Applied, Choice, Script, ScriptError, ScriptProblem, print};
+pub use script::{Applied, AppliedStep, Choice, Script, ScriptError, ScriptProblem, heading, print};
 pub use script::{Arguments, fields_of, is_word};
 
 use crate::expected::Expected;

@@ -1,5 +1,6 @@
 mod errors;
 mod errors_declared;
+mod formatted;
 mod printed;
 mod random;
 mod round_trip;

@@ -7,7 +7,7 @@ use crate::expr::{Access, BinaryOp, Expr, MathFn, UnaryOp, UpdateOp};
 use crate::ids::InameId;
 use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Kernel, Rule, VarKind, Variable, WriteOp};
 use crate::places::{Layout, Places};
-use crate::text::{parse, print};
+use crate::text::{format, parse, print};
 use crate::types::ScalarType;
 use crate::{Atom, KernelBuilder};
 
@@ -18,6 +18,7 @@ pub(super) fn round_trips(kernel: &Kernel) {
         Ok(again) => {
             assert_eq!(&again, kernel, "{text}");
             assert_eq!(again.content_hash(), kernel.content_hash());
+            assert_eq!(format(&text).expect("it was parsed"), text);
         }
         Err(errors) => panic!("{}\n{text}", errors.render(&text)),
     }

@@ -1,12 +1,15 @@
 //! The text of a schedule.
 
 mod fields;
+mod format;
 mod holes;
 mod parse;
+mod trace;
 mod value;
 
 pub use fields::{Arguments, of as fields_of};
 pub use holes::Choice;
+pub use trace::AppliedStep;
 
 use super::{Made, Schedule};
 use crate::combined::Combined;
@@ -288,6 +291,19 @@ impl Script {
     /// # Errors
     /// As [`Script::apply_with`]; the steps before the one that is refused stay applied.
     pub fn extend(&self, schedule: &mut Schedule, choice: &Choice) -> Result<Vec<Applied>, ScriptError> {
+        let mut done = Vec::new();
+        self.follow(schedule, choice, |_, applied, _, _| done.push(applied))?;
+        Ok(done)
+    }
+
+    /// Applies the steps in order, and shows each, what came of it, the kernel after it, and what words stand
+    /// for.
+    fn follow(
+        &self,
+        schedule: &mut Schedule,
+        choice: &Choice,
+        mut applied: impl FnMut(&Statement, Applied, &Kernel, &Words),
+    ) -> Result<(), ScriptError> {
         schedule.start_from(&self.lowering);
         let line = |at: usize| 1 + self.text[..at].matches('\n').count();
         let refused = |schedule: &Schedule, at: usize, problem| ScriptError {
@@ -305,11 +321,13 @@ impl Script {
             let problem = ScriptProblem::Choice { choice: choice.to_string() };
             return Err(refused(schedule, 0, problem));
         };
-        let mut done = Vec::new();
         for statement in &self.statements {
             let (before, first) = (schedule.kernel().clone(), schedule.recipe().steps.len());
             match run(&self.set, schedule, statement, &mut words) {
-                Ok(made) => done.push(Applied { line: line(statement.span.start), before, first, made }),
+                Ok(made) => {
+                    let done = Applied { line: line(statement.span.start), before, first, made };
+                    applied(statement, done, schedule.kernel(), &words);
+                }
                 Err((step, problem)) => {
                     let mut error = refused(schedule, statement.span.start, problem);
                     error.recipe.steps.extend(step.map(|step| *step));
@@ -317,7 +335,7 @@ impl Script {
                 }
             }
         }
-        Ok(done)
+        Ok(())
     }
 }
 
@@ -490,8 +508,8 @@ impl StepSet {
     }
 }
 
-/// Where the line `schedule` begins, and where the one after it does.
-fn heading(text: &str) -> Option<(usize, usize)> {
+/// Where the line `schedule` of a text begins, and where the one after it does.
+pub fn heading(text: &str) -> Option<(usize, usize)> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let content = line.split_once('#').map_or(line, |(content, _)| content);
