@@ -18,6 +18,7 @@
 //! | `tune` | both, with [`Loaded`], [`jit`], known mappings and the tuner |
 //! | `plots` | `tune` with pictures of measurements |
 //! | `explore` | what every step of a schedule makes of a kernel, as a page |
+//! | `lsp` | a language server for editors |
 //! | `solve` | sparse matrices and solvers |
 //! | `multigrid` | geometric multigrid |
 //! | `all` | all of it |
@@ -57,6 +58,8 @@ pub use kingpost_autotune as autotune;
 pub use kingpost_explore as explore;
 #[cfg(feature = "forms")]
 pub use kingpost_kernels as kernels;
+#[cfg(feature = "lsp")]
+pub use kingpost_lsp as lsp;
 #[cfg(feature = "multigrid")]
 pub use kingpost_multigrid as multigrid;
 #[cfg(feature = "runtime")]

@@ -26,7 +26,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ),
     ("Tests", &["facts", "features", "sample", "step_facts"]),
     ("Finite elements", &["fem", "forms", "strategies", "kernels"]),
-    ("Products", &["auto", "explore", "run", "autotune", "solve", "multigrid"]),
+    ("Products", &["auto", "explore", "lsp", "run", "autotune", "solve", "multigrid"]),
 ];
 
 /// What stands on all of them: the façade, and what knows it alone.

@@ -17,11 +17,13 @@ mod diff;
 mod explore;
 mod failure;
 mod file_run;
+mod fmt;
 mod form_run;
 mod imported;
 mod inputs;
 mod json_lines;
 mod lists;
+mod lsp;
 mod mcp;
 mod mesh_inputs;
 mod print;
@@ -96,6 +98,7 @@ A first tour:
   kingpost solve hyperelasticity --cells 8     a nonlinear problem, assembled and solved on a device
   kingpost auto matmul.kingpost --param n=1000   a schedule for a loop program
   kingpost devices                             where that can happen here
+  kingpost fmt my.kingpost                     the file in the usual layout
 
 Exit codes:
   0  done
@@ -134,6 +137,8 @@ enum Command {
     Results(results::ResultsArgs),
     Form(lists::FormArgs),
     Recipe(lists::RecipeArgs),
+    Fmt(fmt::FmtArgs),
+    Lsp(lsp::LspArgs),
     Primitives(lists::PrimitivesArgs),
     Mcp(mcp::McpArgs),
 }
@@ -197,6 +202,8 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Results(args) => results::run(args),
         Command::Form(args) => lists::form(args),
         Command::Recipe(args) => lists::recipe(args),
+        Command::Fmt(args) => fmt::run(args),
+        Command::Lsp(args) => lsp::run(args),
         Command::Primitives(args) => lists::primitives(args),
         Command::Mcp(args) => mcp::run(args),
     }

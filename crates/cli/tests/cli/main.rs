@@ -6,6 +6,7 @@
 mod support;
 
 mod commands;
+mod editor;
 mod launches;
 mod mcp;
 mod oclgrind;
