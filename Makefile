@@ -1,6 +1,6 @@
 # Every target is one script: what runs here is what runs in CI.
 
-.PHONY: demo test test-all bench fuzz mutations packages
+.PHONY: demo test test-all bench book fuzz mutations packages
 
 demo:
 	@scripts/demo.sh
@@ -16,6 +16,10 @@ test-all:
 
 bench: packages
 	cargo bench --profile dist --bench engine
+
+# The book as HTML: target/book.
+book:
+	@scripts/book.sh
 
 # The readers of kernels, recipes and forms, FUZZ_SECONDS each (1800).
 fuzz:

@@ -4,11 +4,12 @@
 //!
 //! | block | what is checked |
 //! |---|---|
-//! | `kingpost` | the kernel parses; with `print`, the text is its canonical print; with `broken`, it must not parse |
+//! | `kingpost` | the kernel parses, and a schedule after it; with `print`, the text is its canonical print; with `broken`, it must not parse |
 //! | `json` | it is JSON; with `recipe`, `selection` or `mapping`, it deserialises to that type; with `lines`, each line is |
 //! | `console` | each `$ command` runs in a shell and prints what follows it; `exit=N` is the last one's status |
 //! | `rust`, `python`, `facts` | with `from=PATH`, the lines stand in that file; a line `// ...` separates the pieces |
 //! | `schedule` | it is the text of a schedule |
+//! | with `grammar` | comments of a kernel or a schedule name every production of the chapter's grammar |
 //! | `ebnf` | it is closed; with `schedule`, it mentions every keyword of schedules, else every keyword, type, function, address space and loop tag of the text format |
 //!
 //! `file=NAME` also writes a block to the directory in which the commands of all chapters run,
@@ -131,7 +132,7 @@ fn check(block: &Block, dir: &Path) -> Result<(), Difference> {
 }
 
 fn kernel(block: &Block) -> Result<(), Difference> {
-    let kernel = text::parse(&block.body).map_err(|e| Difference::new(e.to_string()))?;
+    let (kernel, _) = steps().file(&block.body).map_err(|e| Difference::new(e.to_string()))?;
     let printed = kernel.to_string();
     if block.is("print") && printed != block.body {
         let message = format!("the kernel is printed as\n{printed}");
@@ -184,6 +185,41 @@ fn excerpt(block: &Block) -> Result<(), String> {
         start = found + piece.len();
     }
     Ok(())
+}
+
+/// Examples of grammars have every production.
+#[test]
+fn every_production_has_an_example() {
+    for chapter in ["text_format.md", "schedules.md"] {
+        let blocks = blocks(&std::fs::read_to_string(source().join(chapter)).unwrap());
+        let grammar = blocks.iter().find(|block| block.is("ebnf")).unwrap();
+        let example = blocks.iter().find(|block| block.is("grammar")).unwrap();
+        let comments = example.body.lines().filter_map(|line| line.rsplit_once('#'));
+        let shown: BTreeSet<&str> = comments.flat_map(|(_, names)| names.split(',').map(str::trim)).collect();
+        let productions = grammar.body.lines().filter(|line| line.starts_with(|c: char| c.is_alphabetic()));
+        let names: BTreeSet<&str> = productions.filter_map(|line| line.split_whitespace().next()).collect();
+        assert!(names.len() > 10, "{chapter}: {names:?}");
+        assert_eq!(shown, names, "{chapter}");
+    }
+}
+
+/// Tables that put names of other tools next to those of steps have steps.
+#[test]
+fn names_of_steps_are_those_of_the_set() {
+    let known = |name: &str| steps().called(name).is_some() || steps().combined(name).is_some();
+    for chapter in ["halide_exo.md", "polybench.md"] {
+        let text = std::fs::read_to_string(source().join(chapter)).unwrap();
+        let rows = text.lines().filter(|line| line.starts_with('|'));
+        let last = rows.filter_map(|line| line.strip_suffix('|')?.rsplit_once('|'));
+        let names = last.flat_map(|(_, cell)| cell.split('`').skip(1).step_by(2).map(str::to_owned));
+        // what stands before `(`, and after `let … =`
+        let name = |code: String| Some(code.split_once('(')?.0.rsplit(' ').next()?.to_owned());
+        let calls: Vec<_> = names.filter_map(name).collect();
+        assert!(calls.len() > 5, "{chapter} has {calls:?}");
+        for name in calls {
+            assert!(known(&name), "{chapter}: there is no step `{name}`");
+        }
+    }
 }
 
 /// The words of the text of a schedule that stand for themselves.
