@@ -31,6 +31,95 @@
 //! Every primitive is here by its name, with the types of its arguments. Forms, elements and meshes
 //! (`kingpost::forms`), tuning (`kingpost::tuning`, `kingpost::autotune`) and what each stage offers
 //! beyond this are imported from there.
+//!
+//! # Kernels
+//!
+//! [`text`] reads and prints a [`Kernel`], and [`KernelBuilder`] makes one without text, of [`ScalarType`],
+//! [`Direction`], [`AddressSpace`] and [`Layout`]. [`AxisTag`] says where the iterations of a loop run.
+//!
+//! ```
+//! use kingpost::prelude::*;
+//!
+//! let kernel = text::parse("kernel k\narg y: f64[8] out\n\nfor i in 0..8\n  s: y[i] = 1.0\n")?;
+//! assert_eq!(text::parse(&text::print(&kernel))?, kernel);
+//! let y = kernel.var("y").ok_or("an argument")?;
+//! assert_eq!(kernel.vars[y].ty, ScalarType::F64);
+//! assert_eq!(text::format("kernel k\narg y:f64[8]out\n")?, "kernel k\n\narg y: f64[8] out\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What they mean
+//!
+//! [`interpret`] runs a kernel in its sequential meaning on a [`Memory`] of [`Value`]s.
+//!
+//! ```
+//! use kingpost::prelude::*;
+//!
+//! let kernel = text::parse("kernel k\narg y: f64[3] inout\n\nfor i in 1..3\n  s: y[i] += y[i - 1]\n")?;
+//! let mut memory = Memory::new().value("y", vec![1.0, 2.0, 3.0]);
+//! interpret(&kernel, &mut memory)?;
+//! assert_eq!(memory.get("y"), Some(&Value::F64(vec![1.0, 3.0, 6.0])));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Steps
+//!
+//! A [`Schedule`] applies steps as they are asked for: by short methods ([`ScheduleSteps`]), by the types of primitives
+//! ([`SplitIname`] and all others), or as a [`Script`] in text. A [`Recipe`] is a list of [`Step`]s to store and
+//! replay; [`Selection`] names instructions in it, and [`Primitive`] is what an own one implements.
+//!
+//! ```
+//! use kingpost::prelude::*;
+//!
+//! let kernel = text::parse("kernel k\narg y: f64[64] inout\n\nfor i in 1..64\n  s: y[i] = y[i - 1]\n")?;
+//! let mut schedule = Schedule::of(&kernel);
+//! let [block, _] = schedule.split("i", 8)?;
+//! let refusal = schedule.tag(&block, AxisTag::Group(0)).unwrap_err();
+//! assert!(refusal.to_string().contains("`s[0,7]`"), "two instances clash: {refusal}");
+//! let (after, recipe) = schedule.finish();
+//! assert_eq!(recipe.apply(&kernel)?, after);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Code
+//!
+//! [`generate`] writes a [`Program`], source and launch plan, for a [`Target`], by [`Options`].
+//!
+//! ```
+//! use kingpost::prelude::*;
+//!
+//! let kernel = text::parse("kernel k\narg y: f64[64] out\n\nfor i in 0..64 {g.0}\n  s: y[i] = 1.0\n")?;
+//! let program = generate(&kernel, Target::OpenCl, &Options::default())?;
+//! assert!(program.source.contains("void k("));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Devices
+//!
+//! [`devices`] lists them and [`open`] opens one: a [`Device`] compiles, launches and times, by [`TimingOptions`].
+//! [`Loaded`] is a program with its arguments in memory there, as the first example has it.
+//!
+//! ```
+//! use kingpost::prelude::*;
+//!
+//! let device = open("c")?;
+//! assert_eq!(device.info().backend.target(), Target::C);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Forms
+//!
+//! A [`Problem`] is a form on a mesh with inputs of [`Random`] numbers and the result that it must have. A [`Mapping`]
+//! is a strategy with its arguments, which [`transform`] applies.
+//!
+//! ```
+//! use kingpost::{forms::mesh::Mesh, kernels::Operator, prelude::*};
+//!
+//! let problem = Problem::operator(Operator::Mass, 1, None, Mesh::unit_square(2)?, 7)?;
+//! let (kernel, recipe) = transform(&problem.lowered, &Mapping::single_cell())?;
+//! assert_eq!(recipe.apply(&problem.lowered.kernel)?, kernel);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 // kernels
 #[doc(no_inline)]

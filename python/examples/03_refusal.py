@@ -15,6 +15,9 @@ try:
     s.interchange_inames("i", "j")
 except kingpost.Refusal as refusal:
     witness = refusal.witness
+    assert witness is not None  # two instances show it
     print(refusal)
     print(witness.source, "before", witness.sink, "at", witness.element)
-assert str(witness.sink) == "s[2,0]"
+    assert str(witness.sink) == "s[2,0]"
+else:
+    raise AssertionError("it changes the result")

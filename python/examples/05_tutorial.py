@@ -31,7 +31,7 @@ action = ((1 + k**2) * ufl.inner(ufl.grad(u), ufl.grad(v)) + u * v) * ufl.dx
 
 # %% one call compiles it; a call adds the action to `y`
 op = kingpost.jit(action, device="c", names={u: "u", k: "k"})
-fixed = dict(k=np.sin(nodes[:, 0]), x=x, x_dofs=triangles, p2_dofs=dofs)
+fixed: dict = dict(k=np.sin(nodes[:, 0]), x=x, x_dofs=triangles, p2_dofs=dofs)
 
 
 def apply(values):

@@ -34,7 +34,7 @@ _Names = tuple[list[str], list[str], list[str], list[str]]
 _Array = tuple[str, int, str, list[int], Optional[list[int]], bool, str, Optional[int]]
 _Space = tuple[str, int, int]
 _Matrix = tuple[str, str, tuple[_Space, _Space], Optional[tuple[str, int]]]
-_Numbers = dict[str, Union[int, float]]
+_Numbers = dict[str, Union[int, float, complex]]
 
 class Engine:
     def __init__(self, kernel: Kernel) -> None: ...

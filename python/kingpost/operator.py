@@ -264,8 +264,8 @@ class Operator:
 
     def assemble(
         self, patterns: Optional[dict[str, Pattern]] = None, stream: Any = None, **kwargs: Any
-    ) -> Union[Csr, dict[str, Csr]]:
-        """The form's sparse matrix, or those of a form with several by name.
+    ) -> Any:
+        """The form's sparse matrix, a :class:`Csr`, or those of a form with several by name.
 
         It takes what a call takes besides the matrices, and the maps of their spaces.
         :meth:`patterns` are built here, unless those of an earlier call are given, which saves the

@@ -45,7 +45,8 @@ def fuse_kernels(kernels: Iterable[Union[Kernel, str]], name: Optional[str] = No
     ['i']
     """
     first, *rest = map(_kernel, kernels)
-    fused, names = first, [{}]
+    fused = first
+    names: list[dict[str, str]] = [{}]
     for kernel in rest:
         fused, before, own = _kingpost.fuse_kernels(fused, kernel, name or first.name)
         # a name that was changed before may change again

@@ -7,12 +7,17 @@ import inspect
 import json
 import keyword
 from dataclasses import dataclass
-from typing import Any, Iterable, Iterator, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Optional, Union
 
 from kingpost import _kingpost
 from kingpost._kingpost import Kernel
 from kingpost.errors import Refusal
 from kingpost.show import highlighted
+
+if TYPE_CHECKING:
+    from kingpost._steps import Steps
+else:
+    Steps = object  # the methods are made below, of the table of primitives
 
 
 class Made(tuple):
@@ -143,7 +148,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-class Schedule:
+class Schedule(Steps):
     """A kernel under transformation, and the steps that led to it.
 
     Every primitive is a method: ``s.split_iname("i", 128)`` proves that the step is legal, applies
@@ -309,7 +314,7 @@ def _method(primitive: Primitive):
     method.__name__ = primitive.name
     method.__qualname__ = f"Schedule.{primitive.name}"
     method.__doc__ = primitive.__doc__
-    method.__signature__ = primitive.signature
+    setattr(method, "__signature__", primitive.signature)  # which type checkers do not know
     return method
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
@@ -230,7 +230,7 @@ def newton(
     jacobian: Callable[[Any], Any],
     x: Any,
     *,
-    fixed: Sequence[int] = (),
+    fixed: Iterable[int] = (),
     relative: float = 1e-10,
     absolute: float = 1e-12,
     max_iterations: int = 50,
@@ -270,7 +270,9 @@ def newton(
         return r
 
     r = remainder(x)
-    norms, steps, inner = [_norm(r)], [], []
+    norms = [_norm(r)]
+    steps: list[float] = []
+    inner: list[int] = []
 
     def ended(reason: str) -> NewtonSolution:
         return NewtonSolution(x, reason == "converged", reason, norms, steps, inner)

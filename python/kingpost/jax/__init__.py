@@ -139,7 +139,7 @@ def _transpose(
     """The products with weights as a function of what the form is linear in, which is not known."""
     known = [(key, value) for key, value in zip(keys, values) if not ad.is_undefined_primal(value)]
     left = [key for key, _ in known]
-    found = []
+    found: list[Any] = []
     for key, value in zip(keys, values):
         if not ad.is_undefined_primal(value):
             found.append(None)

@@ -33,7 +33,8 @@ def is_unknown(value: Any) -> bool:
 def with_known_shapes(program: lp.TranslationUnit, notes: set[str]) -> lp.TranslationUnit:
     """The program with what a call of Loopy's finds out: extents, strides, offsets and undeclared parameters."""
     kernel = program.default_entrypoint
-    arguments, extents = [], []
+    arguments: list[Any] = []
+    extents: list[Any] = []
     ranks = Ranks()
     for insn in kernel.instructions:
         insn.with_transformed_expressions(lambda expr: (ranks(expr), expr)[1])

@@ -194,7 +194,8 @@ def has_barrier(node: Node) -> bool:
 
 def barriers(kernel: lp.LoopKernel) -> list[str]:
     """The barriers within groups, and what stands before each."""
-    found, last = [], "the start"
+    found: list[str] = []
+    last = "the start"
     for item in kernel.linearization:
         if isinstance(item, RunInstruction):
             last = f"`{item.insn_id}`"
