@@ -2,8 +2,8 @@
 
 use crate::arguments::bind;
 use crate::device::{
-    Arg, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Prepared, Recorded, Shared,
-    Stream, Traffic,
+    Arg, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Prepared,
+    Shared, Stream, Traffic,
 };
 use crate::driver::{Checked, Driver, lock};
 use crate::error::RuntimeError;
@@ -11,7 +11,8 @@ use crate::foreign::{Foreign, Place};
 use crate::guests::{admit, among, fetch, settle, wait_for};
 use crate::interrupt::check_interrupt;
 use crate::limits::check_limits;
-use crate::prepared::{prepare, record, repeat, replay, rerun};
+use crate::prepared::{begin, prepare, record, repeat, replay, rerun};
+use crate::recorded::{Begun, Recorded};
 use crate::timing::{Timing, TimingOptions};
 use kingpost_codegen::Program;
 use std::hash::{Hash, Hasher};
@@ -170,6 +171,14 @@ impl<D: Driver> Device for Checked<D> {
 
     fn rerun(&self, recorded: &Recorded<'_>) -> Result<f64, RuntimeError> {
         rerun(self, recorded)
+    }
+
+    fn begin<'r>(
+        &self,
+        recorded: &'r Recorded<'_>,
+        seen: &'r Buffer,
+    ) -> Result<Option<Begun<'r>>, RuntimeError> {
+        begin(self, recorded, seen)
     }
 
     fn launch_all(&self, launches: &[Launch<'_>]) -> Result<f64, RuntimeError> {

@@ -2,6 +2,7 @@
 
 use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Place};
+use crate::recorded::{Begun, Recorded};
 use crate::resources::Resources;
 use crate::timing::{Timing, TimingOptions};
 use kingpost_codegen::{LaunchPlan, Program, Sequence, Target};
@@ -330,29 +331,6 @@ pub struct Prepared<'a> {
     pub(crate) grid: [u64; 3],
 }
 
-/// Launches that a driver recorded as one. Whoever drops it has to keep until then what they read and write.
-pub(crate) trait Replay: Send + Sync {
-    /// Puts them on a stream, or on the default one and waits; one call at a time.
-    fn replay(&self, stream: Option<Stream>) -> Result<(), RuntimeError>;
-}
-
-/// Prepared launches as one, by [`Device::record`].
-pub struct Recorded<'a> {
-    /// Of the device.
-    pub(crate) device: u64,
-    // dropped before what its launches read and write
-    pub(crate) graph: Option<Box<dyn Replay>>,
-    pub(crate) launches: Vec<Arc<Prepared<'a>>>,
-}
-
-impl Recorded<'_> {
-    /// Whether the driver has it as one graph.
-    #[must_use]
-    pub fn is_graph(&self) -> bool {
-        self.graph.is_some()
-    }
-}
-
 /// An argument of a [`Prepared`] launch.
 pub(crate) enum Kept<'a> {
     I32(i32),
@@ -502,6 +480,18 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// As [`Device::replay`].
     fn rerun(&self, recorded: &Recorded<'_>) -> Result<f64, RuntimeError>;
+
+    /// Launches what this device recorded and copies a buffer to the host behind it, without waiting: what is
+    /// asked of the device later comes after it. None, with nothing launched, where the device does not run
+    /// beside the host, or did not make a graph.
+    ///
+    /// # Errors
+    /// As [`Device::replay`]; a buffer of another device.
+    fn begin<'r>(
+        &self,
+        recorded: &'r Recorded<'_>,
+        seen: &'r Buffer,
+    ) -> Result<Option<Begun<'r>>, RuntimeError>;
 
     /// Runs programs one after the other, each as by [`Device::launch`], and waits for the last one
     /// alone. Returns the seconds that they took by the device's clock: on a card from the first to

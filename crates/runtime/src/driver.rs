@@ -1,12 +1,13 @@
 //! What a backend has to provide, and the checked device that is built on it.
 
 use crate::arguments::{Params, Value, bind_entry, scratch};
-use crate::device::{Arg, Buffer, Code, Device, DeviceInfo, Optimisation, Origin, Replay, Shared, Stream};
+use crate::device::{Arg, Buffer, Code, Device, DeviceInfo, Optimisation, Origin, Shared, Stream};
 use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Place};
 use crate::fork::{delay_forks, forks, watch_forks};
 use crate::interrupt::check_interrupt;
 use crate::limits::check_limits;
+use crate::recorded::{Replay, Running};
 use crate::resources::Resources;
 use kingpost_codegen::{ArgKind, Entry, Program};
 use kingpost_ir::Complex;
@@ -108,6 +109,16 @@ pub(crate) trait Driver: Send + Sync {
         let start = Instant::now();
         graph.replay(None)?;
         Ok(start.elapsed().as_secs_f64())
+    }
+    /// Puts what it recorded on the default stream, and a copy of the bytes of `seen` to the host behind it; none
+    /// if the device does not run beside the host.
+    fn begin(
+        &self,
+        _graph: &dyn Replay,
+        _seen: &Self::Memory,
+        _bytes: u64,
+    ) -> Result<Option<Box<dyn Running>>, RuntimeError> {
+        Ok(None)
     }
     /// Runs to the end and returns the seconds it took by the device's clock.
     fn run(&self, code: &Self::Code, call: &Call<'_, Self::Memory>) -> Result<f64, RuntimeError>;

@@ -45,6 +45,7 @@ pub mod oclgrind;
 #[cfg(feature = "opencl")]
 mod opencl;
 mod prepared;
+mod recorded;
 mod registry;
 mod resources;
 mod stage;
@@ -56,7 +57,7 @@ pub use cache::{Cache, CacheKey};
 pub use ceilings::{measure_ceilings, measure_exceeded_ceilings};
 pub use claims::{Claim, Claims};
 pub use device::{
-    Arg, Backend, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Prepared, Recorded,
+    Arg, Backend, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Prepared,
     Stream, Traffic,
 };
 pub use elements::{Element, buffer_of, download_values, upload_values};
@@ -67,6 +68,7 @@ pub use host::openmp::threads as host_threads;
 pub use interrupt::{check_interrupt, interruptible};
 pub use kingpost_capacity::available_memory;
 pub use model::{DeviceModel, Occupancy};
+pub use recorded::{Begun, Recorded};
 pub use registry::{DeviceEntry, devices, open, open_host, open_with_cache};
 pub use stage::{stage, with_stages};
 pub use timing::{Timing, TimingOptions};

@@ -158,7 +158,7 @@ impl<'d> BiCgStab<'d> {
         let mut calls = vec![dot(&self.rho), dot(&self.rr)];
         if first {
             let arrays = [("rr", &self.rr), ("limit", &self.enough)];
-            let limit = Call::of(&self.limit, &[("n_sums", self.n_sums())], &arrays);
+            let limit = Call::of(&self.limit, &sizes[1..], &arrays);
             let limit = limit.with("relative", self.options.relative.powi(2));
             calls.push(limit.with("absolute", self.options.absolute.powi(2)));
         }

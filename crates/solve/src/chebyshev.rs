@@ -240,10 +240,9 @@ impl<'d> ChebyshevSolver<'d> {
         let start = Call::of(&self.kernels.start, &[("n", self.n)], &vectors).with("a", factors.first());
         let sizes = |k: usize| [("n", self.n), ("n_sums", n_sums), ("k", k)];
         let square = Call::of(&self.square, &sizes(0), &[("v", b), ("sums", &self.rr)]);
-        let limit =
-            Call::of(&self.limit, &[("n_sums", n_sums)], &[("rr", &self.rr), ("limit", &self.enough)])
-                .with("relative", self.options.relative.powi(2))
-                .with("absolute", self.options.absolute.powi(2));
+        let limit = Call::of(&self.limit, &sizes(0)[1..], &[("rr", &self.rr), ("limit", &self.enough)])
+            .with("relative", self.options.relative.powi(2))
+            .with("absolute", self.options.absolute.powi(2));
         let mut seconds = run(self.device, &[start, square, limit])?;
         // an iteration adds its own direction
         self.device.fill(x, 0)?;

@@ -11,17 +11,36 @@ pub(crate) struct History {
     first: Option<f64>,
     /// The least square of all.
     least: f64,
+    /// What the last square is expected to be after as many iterations as between the last two looks, if it
+    /// falls as it did; zero before the first.
+    expected: f64,
 }
 
 impl History {
     pub const fn new(options: LinearOptions) -> Self {
-        Self { options, residuals: Vec::new(), first: None, least: f64::INFINITY }
+        Self { options, residuals: Vec::new(), first: None, least: f64::INFINITY, expected: 0.0 }
     }
 
     /// Iterations until the host looks again: never more than are allowed.
     pub fn next(&self) -> usize {
         let done = self.residuals.len().saturating_sub(1);
         self.options.look_every.min(self.options.max_iterations.saturating_sub(done))
+    }
+
+    /// How many times as many as between two looks are allowed.
+    pub fn whole_looks(&self) -> usize {
+        let done = self.residuals.len().saturating_sub(1);
+        self.options.max_iterations.saturating_sub(done) / self.options.look_every.max(1)
+    }
+
+    /// Whether iterations are likely to be needed behind those up to the next look.
+    pub fn goes_on(&self) -> bool {
+        self.first.is_some_and(|first| self.expected > self.limit(first))
+    }
+
+    /// The square that is small enough, by the first one.
+    fn limit(&self, first: f64) -> f64 {
+        (self.options.relative.powi(2) * first).max(self.options.absolute.powi(2))
     }
 
     /// Adds the norms of the residuals whose squares are given, up to the one that ends the iterations,
@@ -40,7 +59,7 @@ impl History {
             true => LinearReason::Stagnated,
             false => reason,
         };
-        let limit = (options.relative.powi(2) * first).max(options.absolute.powi(2));
+        let limit = self.limit(first);
         for (k, square) in squares.iter().enumerate() {
             if k > 0 || self.residuals.is_empty() {
                 self.residuals.push(square.sqrt());
@@ -63,6 +82,9 @@ impl History {
                 return Some(why(self.least, reason));
             }
         }
+        if let [first, .., last] = squares {
+            self.expected = last * (last / first);
+        }
         None
     }
 }
@@ -70,6 +92,21 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_iterations_are_expected_where_residuals_fall_slowly() {
+        let options = LinearOptions { relative: 1e-3, ..LinearOptions::default() };
+        let mut history = History::new(options);
+        let judge = |history: &mut History, squares: &[f64]| {
+            assert_eq!(history.judge(squares, |_| None), None);
+            history.goes_on()
+        };
+        assert!(!history.goes_on()); // nothing is known
+        assert!(judge(&mut history, &[1.0, 0.5, 0.1]));
+        // 1e-5 is expected at the next look, 1e-7 behind it
+        assert!(judge(&mut history, &[0.1, 0.01, 1e-3]));
+        assert!(!judge(&mut history, &[1e-3, 1e-4, 1e-5]));
+    }
 
     /// What a method says of a matrix by a residual that is rounding is no finding.
     #[test]

@@ -89,7 +89,7 @@ pub use iteration::NewtonOptions;
 pub use launch::{Call, run};
 pub use linear::LinearSolver;
 pub use newton::{Newton, NewtonSystem};
-pub use operator::{Dot, FormOperator, Operator};
+pub use operator::{Dot, FormOperator, Operator, Turn};
 pub use options::{LinearOptions, ResidualNorm};
 #[cfg(feature = "cuda")]
 pub use parts::NcclCommunicator;

@@ -17,6 +17,25 @@ pub trait Operator {
         self.apply(x, y, queue);
         queue.push(dot.of(x, y));
     }
+
+    /// Appends what makes the next direction, its product `y` and the curvature along it, if the operator does
+    /// so in fewer kernels than one after the other.
+    fn apply_to_next<'a>(&'a self, _turn: Turn<'a>, _y: &'a Buffer) -> Option<Call<'a>> {
+        None
+    }
+}
+
+/// What the next direction of conjugate gradients follows from, by Jacobi's preconditioner.
+#[derive(Clone, Copy)]
+pub struct Turn<'a> {
+    /// The inverse of the diagonal, the residual, the last direction, and where the next one goes; f64 `[n]`.
+    pub(crate) vectors: [&'a Buffer; 4],
+    /// The square that is small enough; sums of iterations: squares of the residual in the norms that it is
+    /// judged by and of the preconditioner, and curvatures.
+    pub(crate) sums: [&'a Buffer; 4],
+    pub(crate) n_sums: usize,
+    /// The iteration whose direction it is.
+    pub(crate) place: usize,
 }
 
 /// A product of two vectors of `n` numbers that is added to entry `place` of `sums`, of which there are

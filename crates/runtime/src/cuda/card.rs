@@ -1,12 +1,14 @@
 //! A card, by the functions of the driver.
 
 use super::context::{self, Context, CudaCode, CudaMemory, Stopwatch, driver_error};
+use super::running::Slots;
 use super::{graph, nvrtc, ptxas};
 use crate::cache::Cache;
-use crate::device::{Backend, DeviceInfo, Optimisation, Origin, Replay, Stream};
+use crate::device::{Backend, DeviceInfo, Optimisation, Origin, Stream};
 use crate::driver::{Call, CallValue, Driver};
 use crate::error::{RuntimeError, Unavailable};
 use crate::foreign::{Foreign, Place};
+use crate::recorded::{Replay, Running};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use kingpost_codegen::Program;
@@ -19,6 +21,7 @@ pub(crate) struct CudaDriver {
     info: DeviceInfo,
     cache: Cache,
     stopwatch: Stopwatch,
+    slots: Slots,
     context: Arc<Context>,
 }
 
@@ -89,7 +92,7 @@ impl CudaDriver {
         }
         let (device, info) = card(index).map_err(|e| driver_error(&name, "cuDeviceGetAttribute", e))?;
         let context = Context::new(device, info.name.clone())?;
-        Ok(Self { stopwatch: Stopwatch::new(&context)?, info, cache, context })
+        Ok(Self { stopwatch: Stopwatch::new(&context)?, slots: Slots::default(), info, cache, context })
     }
 
     /// The block size that this kernel's registers allow may be less than the card's.
@@ -218,6 +221,16 @@ impl Driver for CudaDriver {
     fn rerun(&self, graph: &dyn Replay) -> Result<f64, RuntimeError> {
         // the default stream, on which the stopwatch is
         self.stopwatch.measure(|| graph.replay(Some(Stream(0))))
+    }
+
+    fn begin(
+        &self,
+        graph: &dyn Replay,
+        seen: &CudaMemory,
+        bytes: u64,
+    ) -> Result<Option<Box<dyn Running>>, RuntimeError> {
+        let put = || graph.replay(Some(Stream(0))); // the default stream, on which stopwatches are
+        Ok(Some(Box::new(self.slots.run(&self.context, &put, seen, bytes as usize)?)))
     }
 
     fn run(&self, code: &CudaCode, call: &Call<'_, CudaMemory>) -> Result<f64, RuntimeError> {

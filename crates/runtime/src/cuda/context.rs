@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Functions of the driver that this backend calls; `cudarc` panics at the first use of a missing
 /// one.
-const SYMBOLS: [&str; 32] = [
+const SYMBOLS: [&str; 35] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuDeviceGet",
@@ -22,9 +22,12 @@ const SYMBOLS: [&str; 32] = [
     "cuCtxSetCurrent",
     "cuMemAlloc_v2",
     "cuMemFree_v2",
+    "cuMemHostAlloc",
+    "cuMemFreeHost",
     "cuMemsetD8_v2",
     "cuMemcpyHtoD_v2",
     "cuMemcpyDtoH_v2",
+    "cuMemcpyDtoHAsync_v2",
     "cuMemcpyDtoD_v2",
     "cuPointerGetAttribute",
     "cuStreamCreate",
@@ -234,7 +237,7 @@ pub(crate) struct Stopwatch {
 /// An event of the current context.
 struct Event(sys::CUevent);
 
-// SAFETY: a handle of the driver, used under the device's queue lock with the context current.
+// SAFETY: a handle of the driver, used with the context current, by one owner at a time.
 unsafe impl Send for Event {}
 // SAFETY: as above.
 unsafe impl Sync for Event {}
@@ -265,12 +268,28 @@ impl Stopwatch {
         &self,
         work: impl FnOnce() -> Result<(), RuntimeError>,
     ) -> Result<f64, RuntimeError> {
+        self.start()?;
+        work()?;
+        self.stop()?;
+        self.seconds()
+    }
+
+    /// Starts it on the default stream.
+    pub(crate) fn start(&self) -> Result<(), RuntimeError> {
+        self.context.enter()?;
+        self.start.record(&self.context)
+    }
+
+    /// Stops it there, behind all before; the context is current.
+    pub(crate) fn stop(&self) -> Result<(), RuntimeError> {
+        self.end.record(&self.context)
+    }
+
+    /// Waits until it has stopped: the seconds in between.
+    pub(crate) fn seconds(&self) -> Result<f64, RuntimeError> {
         let context = &*self.context;
         context.enter()?;
-        self.start.record(context)?;
-        work()?;
-        self.end.record(context)?;
-        // SAFETY: the event was recorded just now.
+        // SAFETY: the event was recorded.
         unsafe { result::event::synchronize(self.end.0) }.map_err(context.failed("cuEventSynchronize"))?;
         // SAFETY: both events have been reached.
         let ms = unsafe { result::event::elapsed(self.start.0, self.end.0) }

@@ -12,6 +12,8 @@ mod graph;
 pub mod nccl;
 pub mod nvrtc;
 pub mod ptxas;
+#[cfg(feature = "cuda")]
+mod running;
 mod toolkit;
 
 #[cfg(feature = "cuda")]

@@ -2,7 +2,7 @@
 
 use super::Wire;
 use crate::{Call, Item, Queue, SolveError};
-use kingpost_runtime::{Buffer, Device, Recorded, download_values};
+use kingpost_runtime::{Begun, Buffer, Device, Recorded, download_values};
 use std::cell::Cell;
 
 /// How the thread of a part runs kernels and exchanges numbers with the threads of the other parts. All
@@ -21,7 +21,7 @@ pub trait Communicator: Send {
     /// As [`Device::launch`](kingpost_runtime::Device::launch); a part that ended.
     fn perform(&self, queue: &Queue<'_>) -> Result<(), SolveError>;
 
-    /// A queue for [`Communicator::repeat`].
+    /// A queue for [`Communicator::begin`].
     ///
     /// # Errors
     /// As [`Communicator::perform`].
@@ -29,12 +29,26 @@ pub trait Communicator: Send {
         Ok(Repeatable { queue, recorded: None })
     }
 
-    /// Does what a queue asks for once more.
+    /// Does what a queue asks for once more, and lets the host see a vector as it is then. What was begun and
+    /// has not been [finished](Communicator::finish) runs beside the host.
     ///
     /// # Errors
     /// As [`Communicator::perform`].
-    fn repeat(&self, repeatable: &Repeatable<'_>) -> Result<(), SolveError> {
-        self.perform(repeatable.queue)
+    fn begin<'r>(
+        &self,
+        repeatable: &'r Repeatable<'_>,
+        _seen: &'r Buffer,
+    ) -> Result<Option<Begun<'r>>, SolveError> {
+        self.perform(repeatable.queue)?;
+        Ok(None)
+    }
+
+    /// Waits for what was begun: the numbers of the vector, which are none where nothing runs beside the host.
+    ///
+    /// # Errors
+    /// A failing driver.
+    fn finish(&self, begun: Begun<'_>) -> Result<Vec<f64>, SolveError> {
+        Ok(numbers(&begun.finish()?.1))
     }
 
     /// Waits for all kernels.
@@ -56,6 +70,10 @@ pub struct Repeatable<'q> {
     queue: &'q Queue<'q>,
     /// Its kernels, where it has nothing else.
     recorded: Option<Recorded<'q>>,
+}
+
+fn numbers(bytes: &[u8]) -> Vec<f64> {
+    bytes.as_chunks::<8>().0.iter().map(|number| f64::from_ne_bytes(*number)).collect()
 }
 
 /// What communicators do with neighbouring entries of a queue.
@@ -125,10 +143,26 @@ impl Communicator for Alone<'_> {
         Ok(Repeatable { queue, recorded: Some(queue.record(self.device)?) })
     }
 
-    fn repeat(&self, repeatable: &Repeatable<'_>) -> Result<(), SolveError> {
-        let Some(recorded) = &repeatable.recorded else { return self.perform(repeatable.queue) };
-        self.seconds.set(self.seconds.get() + self.device.rerun(recorded)?);
-        Ok(())
+    fn begin<'r>(
+        &self,
+        repeatable: &'r Repeatable<'_>,
+        seen: &'r Buffer,
+    ) -> Result<Option<Begun<'r>>, SolveError> {
+        let Some(recorded) = &repeatable.recorded else {
+            self.perform(repeatable.queue)?;
+            return Ok(None);
+        };
+        let begun = self.device.begin(recorded, seen)?;
+        if begun.is_none() {
+            self.seconds.set(self.seconds.get() + self.device.rerun(recorded)?);
+        }
+        Ok(begun)
+    }
+
+    fn finish(&self, begun: Begun<'_>) -> Result<Vec<f64>, SolveError> {
+        let (seconds, bytes) = begun.finish()?;
+        self.seconds.set(self.seconds.get() + seconds);
+        Ok(numbers(&bytes))
     }
 
     fn wait(&self) -> Result<(), SolveError> {

@@ -7,7 +7,7 @@ use crate::systems::{
     upper, values,
 };
 use kingpost_fem::sparse::CsrPattern;
-use kingpost_runtime::{Device, buffer_of, download_values, open};
+use kingpost_runtime::{Backend, Device, buffer_of, download_values, open};
 use kingpost_sample::seed;
 use kingpost_solve::{
     ConjugateGradients, Constraints, CsrOperator, Diagonal, Gmres, GmresOptions, LinearOptions, LinearReason,
@@ -32,8 +32,10 @@ fn solve(
     let report = solver.solve(&matrix, Preconditioning::Diagonal(&inverse), &right, &x).unwrap();
     let traffic = device.traffic().since(before);
     assert_eq!(traffic.to_device, 0);
-    let looks = (report.iterations() / options.look_every + 1) as u64;
-    assert!(traffic.to_host <= looks * 24 * (options.look_every as u64 + 1), "{traffic:?}");
+    // a card has the next look on its way at the last one
+    let ahead = usize::from(device.info().backend == Backend::Cuda);
+    let looks = (report.iterations() / options.look_every + 1 + ahead) as u64;
+    assert!(traffic.to_host <= looks * 24 * (options.look_every as u64 + 2), "{traffic:?}");
     (report, download_values(device, &x).unwrap())
 }
 
