@@ -62,7 +62,7 @@ from kingpost.errors import (
 )
 from kingpost.generic import Generic, generic
 from kingpost.imports import from_loopy, prove_loopy
-from kingpost.numbering import number_by_dimension
+from kingpost.numbering import number_by_dimension, order_cells
 from kingpost.operator import Operator, Part, jit
 from kingpost.programs import (
     Fused,
@@ -151,6 +151,7 @@ __all__ = [
     "jit",
     "newton",
     "number_by_dimension",
+    "order_cells",
     "primitives",
     "prove_loopy",
     "remove_unused_arguments",

@@ -1,4 +1,4 @@
-"""Numbers of degrees of freedom in the order that transfers on a card prefer."""
+"""Orders of cells and numbers of degrees of freedom that transfers on a card prefer."""
 
 from __future__ import annotations
 
@@ -6,6 +6,38 @@ from typing import Any, Sequence
 
 from kingpost.errors import ShapeError
 from kingpost.sparse import _beside, _host
+
+
+def order_cells(cells: Any, window: int = 64) -> Any:
+    """An order of cells in which those side by side touch entities that are numbered side by side.
+
+    Within each window of vertices, by the lowest of a cell, cells with the same differences of their vertices'
+    numbers follow each other. Of a mesh that is made of rows of equal cells, such as boxes of tetrahedra, 32
+    cells that a card works on at once then read and update consecutive entries. Where all cells differ, they
+    stay near each other.
+
+    Args:
+        cells: The vertices of the cells, i32 ``[cells, vertices]``, numbered locally, of NumPy, CuPy or PyTorch.
+        window: Numbers of vertices in a window.
+
+    Returns:
+        The old number of each new cell, ``[cells]``, of the same library: ``dofs[order]`` is a map in the new
+        order. Numbers that are then given by first touch, as :func:`number_by_dimension` does, follow it.
+
+    Raises:
+        ShapeError: No table of vertices, or a window without any.
+    """
+    import numpy
+
+    given, cells = cells, _host(cells)
+    if cells.ndim != 2 or cells.shape[1] == 0:
+        raise ShapeError(f"cells: found the shape {tuple(cells.shape)}, needed [cells, vertices]")
+    if window < 1:
+        raise ShapeError(f"window: found {window}, needed at least 1")
+    lowest = cells.min(axis=1)
+    # the last key is the first to sort by; ties keep the order that the cells have
+    keys = [lowest, *(cells[:, k] - lowest for k in reversed(range(cells.shape[1]))), lowest // window]
+    return _beside(given, numpy.lexsort(keys))
 
 
 def number_by_dimension(dofs: Any, entity_parts: Sequence[int]) -> tuple[Any, Any]:

@@ -505,6 +505,32 @@ def test_numbers_by_dimension_give_the_same_result():
         kingpost.number_by_dimension(dofs, (4, 6))
 
 
+def test_cells_in_order_have_vertices_side_by_side():
+    from write_card_forms import cube
+
+    n = 8
+    _, _, cells = cube(n)  # the six tetrahedra of a cube after each other
+    order = kingpost.order_cells(cells)
+    assert sorted(order) == list(range(len(cells)))
+
+    def steps(cells):
+        """How many cells are the one before, moved by a vertex."""
+        return int((np.diff(cells, axis=0) == 1).all(axis=1).sum())
+
+    assert steps(cells) == 0
+    # rows of `n` cells of a kind, cut where windows end
+    windows = (n + 1) ** 3 // 64 + 1
+    assert steps(cells[order]) >= 6 * (n**2 * (n - 1) - windows)
+    # cells that all differ stay in their windows
+    mixed = np.random.default_rng(7).permutation(64 * 9).reshape(-1, 4).astype(np.int32)
+    places = kingpost.order_cells(mixed, window=32)
+    assert (np.diff(mixed.min(axis=1)[places] // 32) >= 0).all()
+    assert kingpost.order_cells(np.empty((0, 3), np.int32)).shape == (0,)
+    for cells, window in ((np.zeros(4, np.int32), 64), (np.zeros((4, 0), np.int32), 64), (cells, 0)):
+        with pytest.raises(kingpost.ShapeError):
+            kingpost.order_cells(cells, window)
+
+
 PATH_OF_TUNED = kingpost.tuning.path
 
 

@@ -1,10 +1,11 @@
 """Forms of UFL from Python on a card: the table of results/h200/ufl_python.md.
 
     python write_card_forms.py export FOLDER   # where UFL is: the forms as JSON
-    python write_card_forms.py FOLDER          # on a card, with PyTorch: the table
+    python write_card_forms.py FOLDER [WINDOW ...]  # on a card, with PyTorch: the table
 
 Each row is the median of seven batches of 60 bound calls by events of the card, on the unit cube in tetrahedra with
-deformed positions; results are compared with the first row of the form.
+deformed positions; results are compared with the first row of the form. Cells come cube by cube, or in the order of
+`kingpost.order_cells`.
 """
 
 import itertools
@@ -15,7 +16,6 @@ from pathlib import Path
 import numpy as np
 
 FORMS = {"laplace_p2": 56, "laplace_p3": 40, "laplace_p4": 40, "mass_p2": 56, "mass_p4": 40}  # divisions of a side
-
 
 def export(folder):
     import ufl
@@ -64,7 +64,7 @@ def numbering(lattice, cells, nodes):
     return rank[inverse.reshape(key.shape)].astype(np.int32)
 
 
-def table(folder):
+def table(folder, windows):
     import kingpost
     import torch
 
@@ -81,20 +81,21 @@ def table(folder):
                 times.append(start.elapsed_time(end) / 60 * 1e3)
         return sorted(times)[3]
 
-    print("| form | cells | type | numbers by dimension | µs | largest difference | mapping |")
-    print("|---|--:|---|---|--:|--:|---|")
+    print("| form | cells | type | numbers by dimension | cells in order | µs | largest difference | mapping |")
+    print("|---|--:|---|---|---|--:|--:|---|")
     for name, divisions in FORMS.items():
         lattice, x, cells = cube(divisions)
         space = json.loads((folder / f"{name}_f64.json").read_text())["spaces"][1]
         dofs, expected = numbering(lattice, cells, space["nodes"]), None
         values = np.sin(0.37 * np.arange(dofs.max() + 1))
-        for scalar, by_dimension in itertools.product(("f64", "f32"), (False, True)):
+        for scalar, by_dimension, window in itertools.product(("f64", "f32"), (False, True), (None, *windows)):
             kind = torch.float64 if scalar == "f64" else torch.float32
             op = kingpost.jit(str(folder / f"{name}_{scalar}.json"), "cuda", by_dimension=by_dimension)
-            own, order = dofs, np.arange(len(values))
+            places = slice(None) if window is None else kingpost.order_cells(cells, window)
+            own, order = dofs[places], np.arange(len(values))
             if by_dimension:
-                own, order = kingpost.number_by_dimension(dofs, op.entity_parts)
-            given = {"u": values[order], "x": x, "x_dofs": cells, f"{space['name']}_dofs": own}
+                own, order = kingpost.number_by_dimension(own, op.entity_parts)
+            given = {"u": values[order], "x": x, "x_dofs": cells[places], f"{space['name']}_dofs": own}
             given = {k: torch.from_numpy(np.ascontiguousarray(v)).cuda() for k, v in given.items()}
             given = {k: v.to(kind) if v.is_floating_point() else v for k, v in given.items()}
             y = torch.zeros(len(values), dtype=kind, device="cuda")
@@ -105,12 +106,14 @@ def table(folder):
             difference = abs(found - expected).max() / abs(expected).max()
             words = op.mapping_reason.split(" (the best")[0]
             yes = "yes" if by_dimension else "no"
+            ordered = "no" if window is None else f"windows of {window}"
             time = timed(op.bind(y, **given))
-            print(f"| {name} | {len(cells)} | {scalar} | {yes} | {time:.1f} | {difference:.0e} | {words} |", flush=True)
+            row = f"| {name} | {len(cells)} | {scalar} | {yes} | {ordered} | {time:.1f} | {difference:.0e} | {words} |"
+            print(row, flush=True)
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "export":
         export(Path(sys.argv[2]))
     else:
-        table(Path(sys.argv[1]))
+        table(Path(sys.argv[1]), [int(window) for window in sys.argv[2:]] or [64])
