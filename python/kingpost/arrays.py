@@ -195,6 +195,9 @@ def _from_cuda(name: str, value: Any, interface: dict, stream: Optional[int]) ->
 
 def _from_dlpack(name: str, value: Any, stream: Optional[int]) -> View:
     kind, _ = value.__dlpack_device__()
+    # PyTorch's protocol passes over it, as that of a view of the imaginary parts of conjugates
+    if getattr(value, "is_neg", bool)():
+        raise BufferError("its elements are the negatives of what it holds; give `.resolve_neg()`")
     waits = None
     if kind in dlpack.HOST:
         tensor, place = dlpack.Tensor(dlpack.capsule(value)), "host"

@@ -1,4 +1,4 @@
-//! Arrays of Python's as foreign memory. With [`crate::reading`], the one place with `unsafe` code.
+//! Arrays of Python's as foreign memory. With [`crate::reading`] and [`crate::exchange`], the places with `unsafe` code.
 //!
 //! A launch needs addresses, and only the protocols of Python's arrays
 //! (`__array_interface__`, `__cuda_array_interface__`, DLPack, buffers) say which are good. They

@@ -10,6 +10,7 @@
 mod bind;
 mod bound;
 mod calls;
+mod exchange;
 mod failure;
 mod form;
 mod kernel;

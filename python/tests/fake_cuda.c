@@ -1,5 +1,5 @@
-/* A driver of CUDA without a card, for tests: memory is the host's, and launches, waits and graphs are told to
- * a function of the test, in order. Streams and contexts are numbers. */
+/* A driver of CUDA without a card, for tests: memory is the host's, and launches, waits, graphs and copies are told
+ * to a function of the test, in order; of a copy the bytes instead of a stream. Streams and contexts are numbers. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,9 +65,24 @@ result cuMemAlloc_v2(uint64_t *address, size_t bytes)
     return *address ? 0 : 2;
 }
 result cuMemFree_v2(uint64_t address) { free((void *)(uintptr_t)address); return 0; }
+result cuMemHostAlloc(void **address, size_t bytes, unsigned flags) { (void)flags; *address = malloc(bytes); return 0; }
+result cuMemFreeHost(void *address) { free(address); return 0; }
 result cuMemsetD8_v2(uint64_t to, unsigned char byte, size_t bytes) { memset((void *)(uintptr_t)to, byte, bytes); return 0; }
-result cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) { memcpy((void *)(uintptr_t)to, from, bytes); return 0; }
-result cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) { memcpy(to, (void *)(uintptr_t)from, bytes); return 0; }
+result cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes)
+{
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    return tell("to the card", bytes, NULL);
+}
+result cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes)
+{
+    memcpy(to, (void *)(uintptr_t)from, bytes);
+    return tell("to the host", bytes, NULL);
+}
+result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, uint64_t stream)
+{
+    (void)stream;
+    return cuMemcpyDtoH_v2(to, from, bytes);
+}
 result cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t bytes)
 {
     memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes);

@@ -14,26 +14,42 @@ import numpy as np
 import pytest
 
 import kingpost
-from test_arrays import Card, Exported
+from kingpost import dlpack
+from test_arrays import Card, Exported, _new
 from test_compile import AXPY
 
 driver = ctypes.CDLL("libcuda.so.1")
 LISTENER = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_void_p))
 heard = []
+copied = {"to the card": [], "to the host": []}
 
 
 @LISTENER
 def listen(what, stream, arguments):
+    if (copies := copied.get(what.decode())) is not None:
+        copies.append(stream)  # the bytes
+        return
     heard.append((what.decode(), stream))
     if what == b"axpy":
         n = ctypes.cast(arguments[0], ctypes.POINTER(ctypes.c_int32))[0]
         a = ctypes.cast(arguments[1], ctypes.POINTER(ctypes.c_double))[0]
         x, y = (np.ctypeslib.as_array(ctypes.cast(arguments[k], ctypes.POINTER(ctypes.POINTER(ctypes.c_double)))[0], (n,)) for k in (2, 3))
         y += a * x
+    if what == b"cg_turn":  # one iteration was enough
+        n_sums = ctypes.cast(arguments[0], ctypes.POINTER(ctypes.c_int32))[0]
+        seen = ctypes.cast(arguments[4], ctypes.POINTER(ctypes.POINTER(ctypes.c_double)))[0]
+        np.ctypeslib.as_array(seen, (3, n_sums))[:] = [[1.0, 1.0] + [0.0] * (n_sums - 2), [1.0] * n_sums, [1.0] * n_sums]
 
 
 driver.fake_listen(listen)
 atexit.register(driver.fake_listen, None)  # what is freed after it is heard by nobody
+
+
+def copies():
+    """The bytes of each copy to the card and to the host since the last time."""
+    found = tuple(copied.values())
+    copied.update({where: [] for where in copied})
+    return found
 
 
 def since():
@@ -62,6 +78,9 @@ class Tensor(Card):
     def get_device(self):
         return 0
 
+    def is_neg(self):
+        return False
+
     def __dlpack__(self, *, stream=None, max_version=None):
         if stream != (Tensor.current or 1):
             Tensor.waits.append((stream, Tensor.current))
@@ -69,6 +88,53 @@ class Tensor(Card):
 
 
 FLOAT64 = types.SimpleNamespace(is_complex=False)
+
+
+#: What a capsule is called, which keeps the address of it.
+EXCHANGE = b"dlpack_exchange_api"
+
+
+class Exchange(ctypes.Structure):
+    """`DLPackExchangeAPI` of DLPack 1.3."""
+
+    TENSOR = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(dlpack._Tensor))
+    STREAM = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
+    _fields_ = [
+        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("older", ctypes.c_void_p), ("allocate", ctypes.c_void_p),
+        ("managed_of", ctypes.c_void_p), ("object_of", ctypes.c_void_p), ("tensor_of", TENSOR), ("current_stream", STREAM),
+    ]  # fmt: skip
+
+
+class NewTensor(Tensor):
+    """The same since PyTorch 2.10, whose class has functions of C; they are asked, and its attributes are not."""
+
+    read = 0
+
+    @property
+    def stride(self):
+        raise AssertionError("asked in Python")
+
+    @Exchange.TENSOR
+    def tensor_of(self, out):
+        NewTensor.read += 1
+        axes = self.values.ndim
+        self.extents = (ctypes.c_int64 * (2 * axes))(*self.values.shape, *(n // self.values.itemsize for n in self.values.strides))
+        strides = ctypes.byref(self.extents, 8 * axes)
+        out[0] = dlpack._Tensor(
+            self.values.ctypes.data, dlpack._Device(2, 0), axes, dlpack._Dtype(2, 64, 1),
+            ctypes.cast(self.extents, ctypes.POINTER(ctypes.c_int64)), ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64)), 0,
+        )  # fmt: skip
+        return 0
+
+    @Exchange.STREAM
+    def current_stream(device, card, out):
+        assert (device, card) == (2, 0)
+        out[0] = Tensor.current or None
+        return 0
+
+    tables = [Exchange(1, 3, None, None, None, None, tensor_of, current_stream)]
+    tables.append(Exchange(2, 0, ctypes.addressof(tables[0])))  # of a later version, which leads to the one before
+    __dlpack_c_exchange_api__ = _new(ctypes.addressof(tables[1]), EXCHANGE, None)
 
 
 class ndarray:
@@ -182,6 +248,41 @@ def test_calls_are_kept_for_each_stream(library, axpy):
         assert len(slow) == 1
 
 
+def test_tensors_are_read_by_functions_of_c(axpy):
+    sys.modules["torch"].Tensor = NewTensor
+    slow, whole = [], axpy._run
+    axpy._run = lambda *given: slow.append(1) or whole(*given)
+    x, y, z = (NewTensor(np.full(4, v)) for v in (3.0, 0.0, 1.0))
+    for out, stream in [(y, 0), (y, 0), (y, 71), (z, 71), (y, 0)]:
+        with on(Tensor, stream):
+            axpy(2.0, x, out)
+        assert since() == [("axpy", stream or 1)]
+    assert len(slow) == 2 and NewTensor.read > 8  # one for each stream
+    assert y.values.tolist() == [24.0] * 4 and z.values.tolist() == [7.0] * 4
+    with pytest.raises(kingpost.ShapeError):
+        axpy(2.0, x, NewTensor(np.zeros(5)))
+    # of other strides, and what its library does not give, are checked as a whole
+    wide = NewTensor(np.zeros(8))
+    wide.values, wide.shape = wide.values[::2], (4,)
+    y.requires_grad = True
+    for out in (wide, y):
+        slow.clear()
+        axpy(2.0, x, out)
+        assert len(slow) == 1
+
+
+@pytest.mark.parametrize("library", [Tensor, NewTensor])
+def test_lazy_negatives_are_refused(library, axpy):
+    sys.modules["torch"].Tensor = library
+    x, y = library(np.ones(4)), library(np.zeros(4))
+    for _ in range(2):
+        axpy(2.0, x, y)
+    x.is_neg = lambda: True
+    with pytest.raises(kingpost.ArgumentError, match="resolve_neg"):
+        axpy(2.0, x, y)
+    assert y.values.tolist() == [4.0] * 4
+
+
 def test_results_decide_between_libraries(axpy):
     """What another library makes on another stream is waited for."""
     x, y = ndarray(np.arange(4.0)), Tensor(np.zeros(4))
@@ -255,11 +356,52 @@ def test_an_operator_runs_on_the_current_stream():
             assert {launched for _, launched in since()} == {stream or 1}
 
 
-def test_iterations_of_a_solver_are_a_graph():
-    n = 300
+def diagonal(n):
+    """Twice the identity."""
     starts = np.arange(n + 1, dtype=np.int32)
-    matrix = types.SimpleNamespace(indptr=starts, indices=starts[:-1], data=np.full(n, 2.0), shape=(n, n))
+    return types.SimpleNamespace(indptr=starts, indices=starts[:-1], data=np.full(n, 2.0), shape=(n, n))
+
+
+def test_iterations_of_a_solver_are_a_graph():
     # kernels of the solver do nothing here: its sums are zero, and it ends at the first look
-    kingpost.solve(matrix, np.ones(n), device="cuda")
-    # 16 iterations of three kernels and one that keeps the sums; more than 9 nodes are told as 9
+    kingpost.solve(diagonal(300), np.ones(300), device="cuda")
+    # 16 iterations of two kernels and one that keeps the sums; more than 9 nodes are told as 9
     assert [what for what, _ in since() if what.startswith("graph")] == ["graph of 9"]
+
+
+@pytest.mark.parametrize("library", [Tensor, NewTensor, ndarray])
+def test_arrays_on_the_card_are_not_copied(library):
+    from test_operator import arrays
+
+    sys.modules["cupy" if library is ndarray else "torch"].__dict__["ndarray" if library is ndarray else "Tensor"] = library
+    op = kingpost.jit("laplace", "cuda", dim=2, degree=1)
+    given, expected = arrays(op)
+    y, on_card = library(np.zeros_like(expected)), {name: library(value) for name, value in given.items()}
+    copies()  # tables of the kernel
+    for _ in range(2):
+        op(y, **on_card)
+    op.bind(y, **on_card)()
+    op.capture(y, **on_card)()
+    assert copies() == ([], [])
+
+
+@pytest.mark.filterwarnings("ignore::kingpost.CopyWarning")
+def test_arrays_of_the_host_are_copied_at_each_call(axpy):
+    x, y = np.arange(4.0), np.zeros(4)
+    copies()
+    for _ in range(2):
+        axpy(2.0, x, y)
+        assert copies() == ([32, 32], [32])  # both to the card, the result back
+
+
+def test_a_solve_copies_its_matrix_and_vectors_once():
+    n = 300
+    copies()
+    # fewer iterations than a graph has: their kernels are heard of
+    found = kingpost.solve(diagonal(n), np.ones(n), device="cuda", max_iterations=8)
+    assert found.iterations == 1
+    there, back = copies()
+    # where rows start, columns, values, places of the diagonal, ones for its inverse, and the right-hand side
+    assert sorted(there) == sorted([4 * (n + 1), 4 * n, 8 * n, 4 * n, 8 * n, 8 * n])
+    # three sums of 18 iterations at the only look, and the solution
+    assert back == [24 * 18, 8 * n]
