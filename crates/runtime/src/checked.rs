@@ -49,6 +49,7 @@ impl<D: Driver> Device for Checked<D> {
             tables: self.upload_tables(program)?,
         });
         lock(&self.compiled).insert(key, Arc::downgrade(&shared));
+        self.keep(&shared);
         Ok(Executable { origin, shared })
     }
 

@@ -12,7 +12,7 @@ use crate::resources::Resources;
 use kingpost_codegen::{ArgKind, Entry, Program};
 use kingpost_ir::Complex;
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockReadGuard, Weak};
 use std::time::Instant;
@@ -143,6 +143,8 @@ pub(crate) struct Checked<D: Driver> {
     /// The forks before it was opened.
     pub(crate) forks: u64,
     pub(super) compiled: Mutex<HashMap<[u8; 32], Weak<Shared>>>,
+    /// The last of these, the latest at the end, for whoever compiles them again: a solver has two dozen.
+    recent: Mutex<VecDeque<Arc<Shared>>>,
     /// Bytes copied to the device and from it.
     pub(super) copied: [AtomicU64; 2],
 }
@@ -155,6 +157,9 @@ pub(crate) struct Turn<'d> {
 
 /// Launches in order.
 pub(crate) type Launches<'a, D> = Vec<(&'a <D as Driver>::Code, Call<'a, <D as Driver>::Memory>)>;
+
+/// Executables that a device keeps loaded when nobody else does: to load one takes longer than a launch.
+const RECENT: usize = 64;
 
 /// Most launches of a sequence that are handed to a driver at once.
 pub(crate) const PIECE: usize = 4096;
@@ -181,8 +186,18 @@ impl<D: Driver> Checked<D> {
             },
             driver,
             compiled: Mutex::default(),
+            recent: Mutex::default(),
             copied: Default::default(),
         }
+    }
+
+    /// Keeps an executable loaded until others have come.
+    pub(super) fn keep(&self, shared: &Arc<Shared>) {
+        let mut recent = lock(&self.recent);
+        recent.push_back(Arc::clone(shared));
+        let oldest = if recent.len() > RECENT { recent.pop_front() } else { None };
+        drop(recent); // before an executable, which may have to be waited for
+        drop(oldest);
     }
 
     /// Waits for the device; what every operation begins with, and what it holds.

@@ -42,6 +42,8 @@ fn a_second_compilation_is_found_in_memory_then_on_disk() {
     let first = device.compile(&axpy(Target::C)).unwrap();
     assert_eq!((first.origin(), count(dir.path())), (Origin::Built, 1));
     works(&*device, Origin::Memory);
+    drop(first); // a device keeps the latest by itself
+    works(&*device, Origin::Memory);
     works(&*open(), Origin::Disk);
     assert_eq!(count(dir.path()), 1);
 
