@@ -99,19 +99,28 @@ def card_rows():
         yield "CUDA, a call on other ones each time", lambda: kernel(1.5, u, next(blocks)), wait
         yield "CUDA, a bound call on them", kernel.bind(1.5, u, v), wait
         yield "`cupy.RawKernel`", lambda: raw(*sizes, (np.int64(N), np.float64(1.5), u, v)), wait
-    op = kingpost.jit("laplace", "cuda", dim=2, degree=1)
-    given = {a.name: a for a in op.arguments if a.kind == "array"}
+    libraries = []
     if torch is not None:
-        from test_operator import arrays
+        libraries.append(("PyTorch's tensors", lambda value: torch.from_numpy(value).cuda(), lambda value: value.cpu().numpy(), torch.cuda.synchronize))
+    if cupy is not None:
+        libraries.append(("CuPy's arrays", cupy.asarray, cupy.asnumpy, cupy.cuda.Device().synchronize))
+    for name, there, back, wait in libraries:
+        yield from operator_rows(name, there, back, wait)
 
-        host, expected = arrays(op)
-        on_card = {name: torch.from_numpy(value).cuda() for name, value in host.items()}
-        out = torch.zeros(len(expected), dtype=torch.float64, device="cuda")
-        op(out, **on_card)
-        assert np.allclose(out.cpu().numpy(), expected, rtol=0, atol=1e-12)
-        title = f"CUDA, {{}} of an operator (2-D P1 Laplace, {len(given)} arrays)"
-        yield title.format("a call"), lambda: op(out, **on_card), torch.cuda.synchronize
-        yield title.format("a bound call"), op.bind(out, **on_card), torch.cuda.synchronize
+
+def operator_rows(name, there, back, wait):
+    from test_operator import arrays
+
+    op = kingpost.jit("laplace", "cuda", dim=2, degree=1)
+    host, expected = arrays(op)
+    on_card = {name: there(value) for name, value in host.items()}
+    out = there(np.zeros(len(expected)))
+    op(out, **on_card)
+    assert np.allclose(back(out), expected, rtol=0, atol=1e-12)
+    count = sum(a.kind == "array" for a in op.arguments)
+    title = f"CUDA, {{}} of an operator on {name} (2-D P1 Laplace, {count} arrays)"
+    yield title.format("a call"), lambda: op(out, **on_card), wait
+    yield title.format("a bound call"), op.bind(out, **on_card), wait
 
 
 def seconds(call, wait):
