@@ -2,7 +2,7 @@
 
 use crate::arguments::bind;
 use crate::device::{
-    Arg, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Prepared,
+    Arg, Begun, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Prepared, Recorded,
     Shared, Stream, Traffic,
 };
 use crate::driver::{Checked, Driver, lock};
@@ -12,7 +12,6 @@ use crate::guests::{admit, among, fetch, settle, wait_for};
 use crate::interrupt::check_interrupt;
 use crate::limits::check_limits;
 use crate::prepared::{begin, prepare, record, repeat, replay, rerun};
-use crate::recorded::{Begun, Recorded};
 use crate::timing::{Timing, TimingOptions};
 use kingpost_codegen::Program;
 use std::hash::{Hash, Hasher};

@@ -1,13 +1,14 @@
 //! What a backend has to provide, and the checked device that is built on it.
 
 use crate::arguments::{Params, Value, bind_entry, scratch};
-use crate::device::{Arg, Buffer, Code, Device, DeviceInfo, Optimisation, Origin, Shared, Stream};
+use crate::device::{
+    Arg, Buffer, Code, Device, DeviceInfo, Optimisation, Origin, Replay, Running, Shared, Stream,
+};
 use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Place};
 use crate::fork::{delay_forks, forks, watch_forks};
 use crate::interrupt::check_interrupt;
 use crate::limits::check_limits;
-use crate::recorded::{Replay, Running};
 use crate::resources::Resources;
 use kingpost_codegen::{ArgKind, Entry, Program};
 use kingpost_ir::Complex;

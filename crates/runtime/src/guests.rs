@@ -171,10 +171,9 @@ pub(crate) fn settle<D: Driver>(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::device::{Backend, DeviceInfo, Optimisation, Origin};
+    use crate::device::{Backend, DeviceInfo, Optimisation, Origin, Replay};
     use crate::driver::{Call, CallValue};
     use crate::foreign::Place;
-    use crate::recorded::Replay;
     use kingpost_codegen::{HostExpr, LaunchPlan, Program, Target};
     use kingpost_ir::ScalarType;
     use std::sync::{Arc, Mutex};

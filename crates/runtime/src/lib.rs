@@ -45,7 +45,6 @@ pub mod oclgrind;
 #[cfg(feature = "opencl")]
 mod opencl;
 mod prepared;
-mod recorded;
 mod registry;
 mod resources;
 mod stage;
@@ -57,8 +56,8 @@ pub use cache::{Cache, CacheKey};
 pub use ceilings::{measure_ceilings, measure_exceeded_ceilings};
 pub use claims::{Claim, Claims};
 pub use device::{
-    Arg, Backend, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Prepared,
-    Stream, Traffic,
+    Arg, Backend, Begun, Buffer, Device, DeviceInfo, Executable, Launch, Optimisation, Origin, Prepared,
+    Recorded, Stream, Traffic,
 };
 pub use elements::{Element, buffer_of, download_values, upload_values};
 pub use error::{RuntimeError, Unavailable};
@@ -68,7 +67,6 @@ pub use host::openmp::threads as host_threads;
 pub use interrupt::{check_interrupt, interruptible};
 pub use kingpost_capacity::available_memory;
 pub use model::{DeviceModel, Occupancy};
-pub use recorded::{Begun, Recorded};
 pub use registry::{DeviceEntry, devices, open, open_host, open_with_cache};
 pub use stage::{stage, with_stages};
 pub use timing::{Timing, TimingOptions};

@@ -1,11 +1,12 @@
 //! Launches whose arguments are checked once and that run often.
 
 use crate::arguments::{Value, bind, missing};
-use crate::device::{Arg, Buffer, Device, Executable, Guest, Kept, Prepared, Shared, Stream};
+use crate::device::{
+    Arg, Begun, Buffer, Device, Executable, Guest, Kept, Prepared, Recorded, Shared, Stream,
+};
 use crate::driver::{Checked, Driver};
 use crate::error::RuntimeError;
 use crate::guests::{admit, among, renew, settle};
-use crate::recorded::{Begun, Recorded};
 use kingpost_codegen::ArgKind;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;

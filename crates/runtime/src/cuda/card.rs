@@ -4,11 +4,10 @@ use super::context::{self, Context, CudaCode, CudaMemory, Stopwatch, driver_erro
 use super::running::Slots;
 use super::{graph, nvrtc, ptxas};
 use crate::cache::Cache;
-use crate::device::{Backend, DeviceInfo, Optimisation, Origin, Stream};
+use crate::device::{Backend, DeviceInfo, Optimisation, Origin, Replay, Running, Stream};
 use crate::driver::{Call, CallValue, Driver};
 use crate::error::{RuntimeError, Unavailable};
 use crate::foreign::{Foreign, Place};
-use crate::recorded::{Replay, Running};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use kingpost_codegen::Program;

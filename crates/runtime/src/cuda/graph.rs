@@ -2,10 +2,9 @@
 //! fast as a few of them one by one.
 
 use super::context::{Context, CudaCode, CudaMemory};
-use crate::device::Stream;
+use crate::device::{Replay, Stream};
 use crate::driver::{Call, CallValue};
 use crate::error::RuntimeError;
-use crate::recorded::Replay;
 use cudarc::driver::result;
 use cudarc::driver::sys;
 use kingpost_ir::symmetry::Element;

@@ -2,7 +2,7 @@
 
 use super::context::{Context, CudaMemory, Stopwatch};
 use crate::error::RuntimeError;
-use crate::recorded::Running;
+use crate::device::Running;
 use cudarc::driver::result;
 use cudarc::driver::sys;
 use std::ffi::c_void;
