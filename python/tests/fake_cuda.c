@@ -78,11 +78,6 @@ result cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes)
     memcpy(to, (void *)(uintptr_t)from, bytes);
     return tell("to the host", bytes, NULL);
 }
-result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, uint64_t stream)
-{
-    (void)stream;
-    return cuMemcpyDtoH_v2(to, from, bytes);
-}
 result cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t bytes)
 {
     memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes);

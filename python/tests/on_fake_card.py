@@ -37,7 +37,7 @@ def listen(what, stream, arguments):
         y += a * x
     if what == b"cg_turn":  # one iteration was enough
         n_sums = ctypes.cast(arguments[0], ctypes.POINTER(ctypes.c_int32))[0]
-        seen = ctypes.cast(arguments[4], ctypes.POINTER(ctypes.POINTER(ctypes.c_double)))[0]
+        seen = ctypes.cast(arguments[5], ctypes.POINTER(ctypes.POINTER(ctypes.c_double)))[0]
         np.ctypeslib.as_array(seen, (3, n_sums))[:] = [[1.0, 1.0] + [0.0] * (n_sums - 2), [1.0] * n_sums, [1.0] * n_sums]
 
 
@@ -403,5 +403,5 @@ def test_a_solve_copies_its_matrix_and_vectors_once():
     there, back = copies()
     # where rows start, columns, values, places of the diagonal, ones for its inverse, and the right-hand side
     assert sorted(there) == sorted([4 * (n + 1), 4 * n, 8 * n, 4 * n, 8 * n, 8 * n])
-    # three sums of 18 iterations at the only look, and the solution
-    assert back == [24 * 18, 8 * n]
+    # the solution; the sums of iterations are in memory of the host
+    assert back == [8 * n]

@@ -53,20 +53,23 @@ impl<D: Driver> Device for Checked<D> {
     }
 
     fn allocate(&self, bytes: u64) -> Result<Buffer, RuntimeError> {
+        self.allocated(bytes, D::allocate)
+    }
+
+    fn allocate_visible(&self, bytes: u64) -> Result<Buffer, RuntimeError> {
+        self.allocated(bytes, D::allocate_visible)
+    }
+
+    fn see(&self, buffer: &Buffer, first: u64, out: &mut [u8]) -> Result<(), RuntimeError> {
+        let memory = self.memory(buffer)?;
+        let last = first.saturating_add(out.len() as u64);
+        if last > buffer.bytes {
+            return same_size("look", buffer.bytes, last);
+        }
         let _queue = self.turn()?;
-        // OpenCL has no empty buffers; one spare byte does no harm elsewhere.
-        let real = bytes.max(1);
-        // Host and OpenCL promise what they do not have, and end the process when it is used.
-        let all = self.info().global_mem_bytes;
-        if all != 0 && real > all {
-            let reason = format!("it has {all} bytes in all");
-            return Err(RuntimeError::Allocation { bytes, device: self.device_name(), reason });
-        }
-        let memory = self.driver.allocate(real)?;
-        if !self.driver.is_checker() {
-            self.driver.fill(&memory, 0xFF, real)?;
-        }
-        Ok(self.buffer(bytes, memory, None))
+        self.driver.see(memory, first, out)?;
+        self.copied[1].fetch_add(out.len() as u64, Ordering::Relaxed);
+        Ok(())
     }
 
     fn upload(&self, buffer: &Buffer, data: &[u8]) -> Result<(), RuntimeError> {
@@ -173,12 +176,8 @@ impl<D: Driver> Device for Checked<D> {
         rerun(self, recorded)
     }
 
-    fn begin<'r>(
-        &self,
-        recorded: &'r Recorded<'_>,
-        seen: &'r Buffer,
-    ) -> Result<Option<Begun<'r>>, RuntimeError> {
-        begin(self, recorded, seen)
+    fn begin<'r>(&self, recorded: &'r Recorded<'_>) -> Result<Option<Begun<'r>>, RuntimeError> {
+        begin(self, recorded)
     }
 
     fn launch_all(&self, launches: &[Launch<'_>]) -> Result<f64, RuntimeError> {
@@ -237,6 +236,30 @@ impl<D: Driver> Device for Checked<D> {
         };
         guests.iter().try_for_each(|guest| settle(self, exe, guest))?;
         Ok(timing)
+    }
+}
+
+impl<D: Driver> Checked<D> {
+    /// A buffer of new memory, all poison.
+    fn allocated(
+        &self,
+        bytes: u64,
+        allocate: impl Fn(&D, u64) -> Result<D::Memory, RuntimeError>,
+    ) -> Result<Buffer, RuntimeError> {
+        let _queue = self.turn()?;
+        // OpenCL has no empty buffers; one spare byte does no harm elsewhere.
+        let real = bytes.max(1);
+        // Host and OpenCL promise what they do not have, and end the process when it is used.
+        let all = self.info().global_mem_bytes;
+        if all != 0 && real > all {
+            let reason = format!("it has {all} bytes in all");
+            return Err(RuntimeError::Allocation { bytes, device: self.device_name(), reason });
+        }
+        let memory = allocate(&self.driver, real)?;
+        if !self.driver.is_checker() {
+            self.driver.fill(&memory, 0xFF, real)?;
+        }
+        Ok(self.buffer(bytes, memory, None))
     }
 }
 

@@ -339,23 +339,22 @@ pub(crate) trait Replay: Send + Sync {
 
 /// A graph on its way; dropping it waits for its end.
 pub(crate) trait Running: Send {
-    /// Waits for the end: the seconds that it took, and the bytes that were copied behind it.
-    fn finish(self: Box<Self>) -> Result<(f64, Vec<u8>), RuntimeError>;
+    /// Waits for the end: the seconds that it took.
+    fn finish(self: Box<Self>) -> Result<f64, RuntimeError>;
 }
 
 /// What [`Device::begin`] began. Dropped, it is waited for.
 pub struct Begun<'r> {
     pub(crate) running: Box<dyn Running>,
-    pub(crate) _used: PhantomData<&'r Buffer>,
+    pub(crate) _used: PhantomData<&'r ()>,
 }
 
 impl Begun<'_> {
-    /// Waits for the end: the seconds that it took by the device's clock, and the bytes of the buffer that was
-    /// to be seen, as they were then.
+    /// Waits for the end: the seconds that it took by the device's clock.
     ///
     /// # Errors
     /// A failing driver.
-    pub fn finish(self) -> Result<(f64, Vec<u8>), RuntimeError> {
+    pub fn finish(self) -> Result<f64, RuntimeError> {
         self.running.finish()
     }
 }
@@ -428,6 +427,19 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// The device has no such memory.
     fn allocate(&self, bytes: u64) -> Result<Buffer, RuntimeError>;
+
+    /// The same of memory that the host [sees](Device::see) while the device works, for a few numbers.
+    ///
+    /// # Errors
+    /// As [`Device::allocate`].
+    fn allocate_visible(&self, bytes: u64) -> Result<Buffer, RuntimeError>;
+
+    /// Copies bytes of a buffer, from `first` on, into `out`. Bytes of [visible](Device::allocate_visible) memory
+    /// are as they are now: work that was [begun](Device::begin) and has not ended is not waited for.
+    ///
+    /// # Errors
+    /// Bytes beyond the buffer, one of another device, a failing driver.
+    fn see(&self, buffer: &Buffer, first: u64, out: &mut [u8]) -> Result<(), RuntimeError>;
 
     /// Copies `data` into `buffer`; both have the same size in bytes.
     ///
@@ -527,17 +539,13 @@ pub trait Device: Send + Sync {
     /// As [`Device::replay`].
     fn rerun(&self, recorded: &Recorded<'_>) -> Result<f64, RuntimeError>;
 
-    /// Launches what this device recorded and copies a buffer to the host behind it, without waiting: what is
-    /// asked of the device later comes after it. None, with nothing launched, where the device does not run
-    /// beside the host, or did not make a graph.
+    /// Launches what this device recorded, without waiting: what is asked of the device later comes after it.
+    /// None, with nothing launched, where the device does not run concurrently with the host, or did not make
+    /// a graph.
     ///
     /// # Errors
-    /// As [`Device::replay`]; a buffer of another device.
-    fn begin<'r>(
-        &self,
-        recorded: &'r Recorded<'_>,
-        seen: &'r Buffer,
-    ) -> Result<Option<Begun<'r>>, RuntimeError>;
+    /// As [`Device::replay`].
+    fn begin<'r>(&self, recorded: &'r Recorded<'_>) -> Result<Option<Begun<'r>>, RuntimeError>;
 
     /// Runs programs one after the other, each as by [`Device::launch`], and waits for the last one
     /// alone. Returns the seconds that they took by the device's clock: on a card from the first to

@@ -64,6 +64,17 @@ pub(crate) trait Driver: Send + Sync {
     }
     /// `bytes` is at least 1.
     fn allocate(&self, bytes: u64) -> Result<Self::Memory, RuntimeError>;
+    /// The same, of memory that the host reads while the device works.
+    fn allocate_visible(&self, bytes: u64) -> Result<Self::Memory, RuntimeError> {
+        self.allocate(bytes)
+    }
+    /// Reads such memory from `first` on, as it is now.
+    fn see(&self, memory: &Self::Memory, first: u64, out: &mut [u8]) -> Result<(), RuntimeError> {
+        let mut all = vec![0; first as usize + out.len()];
+        self.read(memory, &mut all)?;
+        out.copy_from_slice(&all[first as usize..]);
+        Ok(())
+    }
     fn write(&self, memory: &Self::Memory, data: &[u8]) -> Result<(), RuntimeError>;
     fn read(&self, memory: &Self::Memory, out: &mut [u8]) -> Result<(), RuntimeError>;
     fn fill(&self, memory: &Self::Memory, byte: u8, bytes: u64) -> Result<(), RuntimeError>;
@@ -111,14 +122,8 @@ pub(crate) trait Driver: Send + Sync {
         graph.replay(None)?;
         Ok(start.elapsed().as_secs_f64())
     }
-    /// Puts what it recorded on the default stream, and a copy of the bytes of `seen` to the host behind it; none
-    /// if the device does not run beside the host.
-    fn begin(
-        &self,
-        _graph: &dyn Replay,
-        _seen: &Self::Memory,
-        _bytes: u64,
-    ) -> Result<Option<Box<dyn Running>>, RuntimeError> {
+    /// Puts what it recorded on the default stream; none if the device does not run concurrently with the host.
+    fn begin(&self, _graph: &dyn Replay) -> Result<Option<Box<dyn Running>>, RuntimeError> {
         Ok(None)
     }
     /// Runs to the end and returns the seconds it took by the device's clock.

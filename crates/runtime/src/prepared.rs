@@ -1,9 +1,7 @@
 //! Launches whose arguments are checked once and that run often.
 
 use crate::arguments::{Value, bind, missing};
-use crate::device::{
-    Arg, Begun, Buffer, Device, Executable, Guest, Kept, Prepared, Recorded, Shared, Stream,
-};
+use crate::device::{Arg, Begun, Device, Executable, Guest, Kept, Prepared, Recorded, Shared, Stream};
 use crate::driver::{Checked, Driver};
 use crate::error::RuntimeError;
 use crate::guests::{admit, among, renew, settle};
@@ -11,7 +9,6 @@ use kingpost_codegen::ArgKind;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 impl<'a> Kept<'a> {
     fn guest(&self) -> Option<&Guest<'a>> {
@@ -172,23 +169,17 @@ pub(crate) fn rerun<D: Driver>(device: &Checked<D>, recorded: &Recorded<'_>) -> 
     launches.chunks(at_once).map(|some| run(device, some)).sum()
 }
 
-/// The same without waiting, with a copy of `seen` to the host behind it; none where there is no graph, or the
-/// device does not run beside the host.
+/// The same without waiting; none where there is no graph, or the device does not run concurrently with the host.
 pub(crate) fn begin<'r, D: Driver>(
     device: &Checked<D>,
     recorded: &'r Recorded<'_>,
-    seen: &'r Buffer,
 ) -> Result<Option<Begun<'r>>, RuntimeError> {
     check_device(device, recorded)?;
-    let memory = device.memory(seen)?;
     let Some(graph) = &recorded.graph else { return Ok(None) };
     guests(&recorded.launches).try_for_each(|guest| renew(device, guest, None))?;
     let _turn = device.turn()?;
-    let begun = device.driver.begin(&**graph, memory, seen.bytes)?;
-    Ok(begun.map(|running| {
-        device.copied[1].fetch_add(seen.bytes, Ordering::Relaxed);
-        Begun { running, _used: PhantomData }
-    }))
+    let begun = device.driver.begin(&**graph)?;
+    Ok(begun.map(|running| Begun { running, _used: PhantomData }))
 }
 
 /// Runs launches to the end of the last; none of them reads what another one writes to a copy.

@@ -7,7 +7,7 @@ use crate::{
     Alone, Call, Communicator, Dot, LinearOptions, LinearReason, LinearReport, Operator, Queue, Repeatable,
     ResidualNorm, SolveError, Turn,
 };
-use kingpost_runtime::{Backend, Begun, Buffer, Device, Executable, download_values};
+use kingpost_runtime::{Backend, Begun, Buffer, Device, Executable};
 use nalgebra::DMatrix;
 use std::collections::VecDeque;
 
@@ -58,6 +58,8 @@ pub struct ConjugateGradients<'d> {
     pq: Buffer,
     /// The three sums of the last iterations, for the host.
     seen: Buffer,
+    /// The half of these that the next ones go to.
+    half: Buffer,
     enough: Buffer,
 }
 
@@ -70,13 +72,18 @@ const DIVISIONS: [[&str; 2]; 3] = [["64", "64"], ["256", "256"], ["2048", "256"]
 /// The unknowns from which on a card takes the next one.
 const LIMITS: [usize; 2] = [1 << 15, 1 << 18];
 
-/// Unknowns from which on iterations take so long that a look is nothing beside them.
+/// Unknowns from which on iterations take so long that a look is nothing compared with them.
 const SHORT: usize = 1 << 16;
 
-/// Where the sums of iteration `k` are: behind those of the last iteration before, of which none is moved at
+/// Where the sums of iteration `k` are: after those of the last iteration before, of which none is moved at
 /// the start, as its sums are zero.
 const fn place(k: usize) -> usize {
     k + 1
+}
+
+/// Bytes of the three sums of the iterations between two looks.
+const fn bytes_of_sums(look_every: usize) -> u64 {
+    3 * 8 * (place(look_every) as u64 + 1)
 }
 
 /// A kernel of sums.
@@ -120,7 +127,8 @@ impl<'d> ConjugateGradients<'d> {
             rz: sums(1)?,
             rr: sums(1)?,
             pq: sums(1)?,
-            seen: sums(3)?,
+            seen: device.allocate_visible(2 * bytes_of_sums(options.look_every))?,
+            half: device.allocate(4)?,
             enough: device.allocate(8)?,
         })
     }
@@ -170,19 +178,19 @@ impl<'d> ConjugateGradients<'d> {
             0 => None,
             _ => Some(communicator.repeatable(&whole)?),
         };
-        let mut begun = VecDeque::new();
+        let (mut begun, mut looks) = (VecDeque::new(), 0);
         let reason = loop {
             let count = history.next();
-            let sums = match &whole {
+            match &whole {
                 Some(whole) if history.whole_looks() > 0 => {
-                    let sums = self.begin(communicator, whole, &history, &mut begun)?;
-                    sums.map_or_else(|| self.look(communicator), Ok)?
+                    self.run_whole(communicator, whole, &history, &mut begun)?;
                 }
                 Some(_) | None => {
                     communicator.perform(&self.queue(count, operator, preconditioning, x))?;
-                    self.look(communicator)?
                 }
-            };
+            }
+            let sums = self.look(communicator, looks)?;
+            looks += 1;
             let reason = history.judge(&sums.rr[..=count], |k| {
                 // the negation takes no number for an answer
                 let definite = sums.pq[k] > 0.0 && sums.rz[k] > 0.0;
@@ -193,7 +201,7 @@ impl<'d> ConjugateGradients<'d> {
             }
         };
         // what ran ahead after the last residual has changed nothing
-        begun.into_iter().try_for_each(|begun| communicator.finish(begun).map(drop))?;
+        begun.into_iter().try_for_each(|begun| communicator.finish(begun))?;
         guard.is_done = true;
         if reason == LinearReason::Indefinite && history.residuals.len() == 1 {
             self.device.copy(&self.p, x)?;
@@ -202,24 +210,23 @@ impl<'d> ConjugateGradients<'d> {
         Ok(LinearReport { reason, residuals: history.residuals, seconds })
     }
 
-    /// Sees to it that iterations are on their way, those up to the look behind the next one, too, where they are
-    /// short and likely to be needed, so that a card does not wait for the host. The sums of the first ones,
-    /// unless they have ended already and are still on the device.
-    fn begin<'r>(
-        &'r self,
+    /// Runs the iterations up to the next look. Those up to the look after it are on their way, too, where they
+    /// are short and likely to be needed, so that a card does not wait for the host.
+    fn run_whole<'r>(
+        &self,
         communicator: &dyn Communicator,
         whole: &'r Repeatable<'_>,
         history: &History,
         begun: &mut VecDeque<Begun<'r>>,
-    ) -> Result<Option<Sums>, SolveError> {
+    ) -> Result<(), SolveError> {
         let ahead = if self.n < SHORT && history.goes_on() { 2 } else { 1 };
         while begun.len() < history.whole_looks().min(ahead) {
-            match communicator.begin(whole, &self.seen)? {
+            match communicator.begin(whole)? {
                 Some(new) => begun.push_back(new),
-                None => return Ok(None),
+                None => return Ok(()), // they have run
             }
         }
-        begun.pop_front().map(|first| Ok(self.sums(&communicator.finish(first)?))).transpose()
+        begun.pop_front().map_or(Ok(()), |first| communicator.finish(first))
     }
 
     /// Values between the least and the largest eigenvalue of the preconditioned operator, near both,
@@ -242,7 +249,7 @@ impl<'d> ConjugateGradients<'d> {
         let alone = Alone::new(self.device);
         self.start(&alone, operator, preconditioning, b, x)?;
         alone.perform(&self.queue(self.options.look_every, operator, preconditioning, x))?;
-        Ok(self.look(&alone)?.eigenvalues())
+        Ok(self.look(&alone, 0)?.eigenvalues())
     }
 
     /// The first direction and its sums, and the square of the residual that is small enough.
@@ -264,7 +271,7 @@ impl<'d> ConjugateGradients<'d> {
             }
         }
         self.device.copy(b, &self.r)?;
-        for sums in [&self.rz, &self.rr, &self.pq] {
+        for sums in [&self.rz, &self.rr, &self.pq, &self.half] {
             self.device.fill(sums, 0)?;
         }
         let mut queue = Queue::new();
@@ -290,20 +297,22 @@ impl<'d> ConjugateGradients<'d> {
         for k in 0..count {
             self.iteration(k, operator, preconditioning, x, &mut queue);
         }
-        let sums = [("rz", &self.rz), ("rr", &self.rr), ("pq", &self.pq), ("seen", &self.seen)];
+        let sums = [("rz", &self.rz), ("rr", &self.rr), ("pq", &self.pq)];
+        let sums = [&sums[..], &[("half", &self.half), ("seen", &self.seen)]].concat();
         queue.push(Call::of(&self.turn, &[("n_sums", self.n_sums())], &sums));
         queue
     }
 
-    /// The sums of the last iterations.
-    fn look(&self, communicator: &dyn Communicator) -> Result<Sums, SolveError> {
+    /// The sums of the iterations up to a look, which are in one half after the other.
+    fn look(&self, communicator: &dyn Communicator, look: usize) -> Result<Sums, SolveError> {
         communicator.wait()?;
-        Ok(self.sums(&download_values(self.device, &self.seen)?))
-    }
-
-    fn sums(&self, seen: &[f64]) -> Sums {
+        let bytes = bytes_of_sums(self.options.look_every);
+        let mut seen = vec![0; bytes as usize];
+        self.device.see(&self.seen, (look % 2) as u64 * bytes, &mut seen)?;
+        let seen: Vec<f64> =
+            seen.as_chunks::<8>().0.iter().map(|number| f64::from_ne_bytes(*number)).collect();
         let of = |kind: usize| seen[kind * self.n_sums() + place(0)..(kind + 1) * self.n_sums()].to_vec();
-        Sums { rr: of(0), rz: of(1), pq: of(2) }
+        Ok(Sums { rr: of(0), rz: of(1), pq: of(2) })
     }
 
     fn n_sums(&self) -> usize {
@@ -464,7 +473,7 @@ impl Sums {
 mod tests {
     use super::*;
     use crate::{CsrOperator, Item, run};
-    use kingpost_runtime::{buffer_of, open, upload_values};
+    use kingpost_runtime::{buffer_of, download_values, open, upload_values};
 
     /// What cards run for few unknowns and for many, on processors.
     #[test]

@@ -33,7 +33,7 @@ impl History {
         self.options.max_iterations.saturating_sub(done) / self.options.look_every.max(1)
     }
 
-    /// Whether iterations are likely to be needed behind those up to the next look.
+    /// Whether iterations are likely to be needed after those up to the next look.
     pub fn goes_on(&self) -> bool {
         self.first.is_some_and(|first| self.expected > self.limit(first))
     }
@@ -103,7 +103,7 @@ mod tests {
         };
         assert!(!history.goes_on()); // nothing is known
         assert!(judge(&mut history, &[1.0, 0.5, 0.1]));
-        // 1e-5 is expected at the next look, 1e-7 behind it
+        // 1e-5 is expected at the next look, 1e-7 after it
         assert!(judge(&mut history, &[0.1, 0.01, 1e-3]));
         assert!(!judge(&mut history, &[1e-3, 1e-4, 1e-5]));
     }

@@ -1,7 +1,7 @@
 //! A card, by the functions of the driver.
 
 use super::context::{self, Context, CudaCode, CudaMemory, Stopwatch, driver_error};
-use super::running::Slots;
+use super::running::Stopwatches;
 use super::{graph, nvrtc, ptxas};
 use crate::cache::Cache;
 use crate::device::{Backend, DeviceInfo, Optimisation, Origin, Replay, Running, Stream};
@@ -20,7 +20,8 @@ pub(crate) struct CudaDriver {
     info: DeviceInfo,
     cache: Cache,
     stopwatch: Stopwatch,
-    slots: Slots,
+    /// For what runs concurrently with the host.
+    stopwatches: Stopwatches,
     context: Arc<Context>,
 }
 
@@ -91,7 +92,13 @@ impl CudaDriver {
         }
         let (device, info) = card(index).map_err(|e| driver_error(&name, "cuDeviceGetAttribute", e))?;
         let context = Context::new(device, info.name.clone())?;
-        Ok(Self { stopwatch: Stopwatch::new(&context)?, slots: Slots::default(), info, cache, context })
+        Ok(Self {
+            stopwatch: Stopwatch::new(&context)?,
+            stopwatches: Stopwatches::default(),
+            info,
+            cache,
+            context,
+        })
     }
 
     /// The block size that this kernel's registers allow may be less than the card's.
@@ -145,6 +152,22 @@ impl Driver for CudaDriver {
         CudaMemory::new(&self.context, bytes)
     }
 
+    fn allocate_visible(&self, bytes: u64) -> Result<CudaMemory, RuntimeError> {
+        CudaMemory::of_host(&self.context, bytes)
+    }
+
+    fn see(&self, memory: &CudaMemory, first: u64, out: &mut [u8]) -> Result<(), RuntimeError> {
+        let Some(address) = memory.host() else {
+            self.context.enter()?;
+            // SAFETY: the bytes are within the memory.
+            return unsafe { result::memcpy_dtoh_sync(out, memory.pointer + first) }
+                .map_err(self.context.failed("cuMemcpyDtoH"));
+        };
+        // SAFETY: the bytes are within the memory. Whoever reads them has waited for what wrote them.
+        unsafe { std::ptr::copy_nonoverlapping(address.add(first as usize), out.as_mut_ptr(), out.len()) };
+        Ok(())
+    }
+
     fn write(&self, memory: &CudaMemory, data: &[u8]) -> Result<(), RuntimeError> {
         self.context.enter()?;
         // SAFETY: sizes were compared.
@@ -159,6 +182,12 @@ impl Driver for CudaDriver {
 
     fn fill(&self, memory: &CudaMemory, byte: u8, bytes: u64) -> Result<(), RuntimeError> {
         self.context.enter()?;
+        if let Some(address) = memory.host() {
+            self.wait_all()?;
+            // SAFETY: `bytes` is the size of the memory, and no kernel runs.
+            unsafe { std::ptr::write_bytes(address, byte, bytes as usize) };
+            return Ok(());
+        }
         // SAFETY: `bytes` is the size of the memory.
         unsafe { result::memset_d8_sync(memory.pointer, byte, bytes as usize) }
             .map_err(self.context.failed("cuMemsetD8"))
@@ -222,14 +251,9 @@ impl Driver for CudaDriver {
         self.stopwatch.measure(|| graph.replay(Some(Stream(0))))
     }
 
-    fn begin(
-        &self,
-        graph: &dyn Replay,
-        seen: &CudaMemory,
-        bytes: u64,
-    ) -> Result<Option<Box<dyn Running>>, RuntimeError> {
-        let put = || graph.replay(Some(Stream(0))); // the default stream, on which stopwatches are
-        Ok(Some(Box::new(self.slots.run(&self.context, &put, seen, bytes as usize)?)))
+    fn begin(&self, graph: &dyn Replay) -> Result<Option<Box<dyn Running>>, RuntimeError> {
+        // the default stream, on which stopwatches are
+        Ok(Some(Box::new(self.stopwatches.run(&self.context, || graph.replay(Some(Stream(0))))?)))
     }
 
     fn run(&self, code: &CudaCode, call: &Call<'_, CudaMemory>) -> Result<f64, RuntimeError> {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Functions of the driver that this backend calls; `cudarc` panics at the first use of a missing
 /// one.
-const SYMBOLS: [&str; 35] = [
+const SYMBOLS: [&str; 34] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuDeviceGet",
@@ -27,7 +27,6 @@ const SYMBOLS: [&str; 35] = [
     "cuMemsetD8_v2",
     "cuMemcpyHtoD_v2",
     "cuMemcpyDtoH_v2",
-    "cuMemcpyDtoHAsync_v2",
     "cuMemcpyDtoD_v2",
     "cuPointerGetAttribute",
     "cuStreamCreate",
@@ -114,6 +113,8 @@ pub(crate) fn driver_error(device: &str, call: &'static str, error: DriverError)
 /// Device memory.
 pub(crate) struct CudaMemory {
     pub(crate) pointer: sys::CUdeviceptr,
+    /// Memory of the host that cards write to and read, at the same address.
+    pub(crate) is_of_host: bool,
     /// None if the memory is not ours.
     owner: Option<Arc<Context>>,
 }
@@ -126,7 +127,24 @@ impl CudaMemory {
         context.enter()?;
         // SAFETY: the context is current; nothing reads the memory before it is filled.
         let pointer = unsafe { result::malloc_sync(size) }.map_err(|e| failed(format!("{:?}", e.0)))?;
-        Ok(Self { pointer, owner: Some(Arc::clone(context)) })
+        Ok(Self { pointer, is_of_host: false, owner: Some(Arc::clone(context)) })
+    }
+
+    /// Memory of the host that kernels reach.
+    pub(crate) fn of_host(context: &Arc<Context>, bytes: u64) -> Result<Self, RuntimeError> {
+        let failed =
+            |reason: String| RuntimeError::Allocation { bytes, device: context.name.clone(), reason };
+        let size = usize::try_from(bytes).map_err(|e| failed(e.to_string()))?;
+        context.enter()?;
+        // SAFETY: the context is current; nothing reads the memory before it is filled.
+        let address = unsafe { result::malloc_host(size, 0) }.map_err(|e| failed(format!("{:?}", e.0)))?;
+        // one address space for all memory, as there is on each 64-bit system with a card since 2.0
+        Ok(Self { pointer: address as u64, is_of_host: true, owner: Some(Arc::clone(context)) })
+    }
+
+    /// The bytes of memory of the host, if it is that.
+    pub(crate) fn host(&self) -> Option<*mut u8> {
+        self.is_of_host.then_some(self.pointer as *mut u8)
     }
 
     /// Memory that the caller owns, if it is memory of this card.
@@ -139,7 +157,7 @@ impl CudaMemory {
         let found =
             unsafe { sys::cuPointerGetAttribute((&raw mut ordinal).cast(), attribute, address) }.result();
         let ours = found.is_ok() && ordinal == context.device;
-        Ok(ours.then_some(Self { pointer: address, owner: None }))
+        Ok(ours.then_some(Self { pointer: address, is_of_host: false, owner: None }))
     }
 
     /// Whether it was allocated on the card of a context.
@@ -151,6 +169,13 @@ impl CudaMemory {
 impl Drop for CudaMemory {
     fn drop(&mut self) {
         if self.owner.as_ref().is_some_and(|context| context.enter().is_ok()) {
+            if let Some(address) = self.host() {
+                // SAFETY: the context is current; whatever writes to the memory ends before it goes.
+                let _ = unsafe { sys::cuCtxSynchronize() };
+                // SAFETY: allocated in `of_host`, freed once.
+                let _ = unsafe { result::free_host(address.cast()) };
+                return;
+            }
             // SAFETY: allocated in `new`, freed once; every launch was waited for.
             let _ = unsafe { result::free_sync(self.pointer) };
         }
@@ -280,7 +305,7 @@ impl Stopwatch {
         self.start.record(&self.context)
     }
 
-    /// Stops it there, behind all before; the context is current.
+    /// Stops it there, after all before; the context is current.
     pub(crate) fn stop(&self) -> Result<(), RuntimeError> {
         self.end.record(&self.context)
     }

@@ -42,7 +42,7 @@ fn a_second_compilation_is_found_in_memory_then_on_disk() {
     let first = device.compile(&axpy(Target::C)).unwrap();
     assert_eq!((first.origin(), count(dir.path())), (Origin::Built, 1));
     works(&*device, Origin::Memory);
-    drop(first); // a device keeps the latest by itself
+    drop(first); // a device keeps the latest ones
     works(&*device, Origin::Memory);
     works(&*open(), Origin::Disk);
     assert_eq!(count(dir.path()), 1);

@@ -29,26 +29,23 @@ pub trait Communicator: Send {
         Ok(Repeatable { queue, recorded: None })
     }
 
-    /// Does what a queue asks for once more, and lets the host see a vector as it is then. What was begun and
-    /// has not been [finished](Communicator::finish) runs beside the host.
+    /// Does what a queue asks for once more. What was begun and has not been [finished](Communicator::finish)
+    /// runs concurrently with the host; none where that waits.
     ///
     /// # Errors
     /// As [`Communicator::perform`].
-    fn begin<'r>(
-        &self,
-        repeatable: &'r Repeatable<'_>,
-        _seen: &'r Buffer,
-    ) -> Result<Option<Begun<'r>>, SolveError> {
+    fn begin<'r>(&self, repeatable: &'r Repeatable<'_>) -> Result<Option<Begun<'r>>, SolveError> {
         self.perform(repeatable.queue)?;
         Ok(None)
     }
 
-    /// Waits for what was begun: the numbers of the vector, which are none where nothing runs beside the host.
+    /// Waits for what was begun.
     ///
     /// # Errors
     /// A failing driver.
-    fn finish(&self, begun: Begun<'_>) -> Result<Vec<f64>, SolveError> {
-        Ok(numbers(&begun.finish()?.1))
+    fn finish(&self, begun: Begun<'_>) -> Result<(), SolveError> {
+        begun.finish()?;
+        Ok(())
     }
 
     /// Waits for all kernels.
@@ -70,10 +67,6 @@ pub struct Repeatable<'q> {
     queue: &'q Queue<'q>,
     /// Its kernels, where it has nothing else.
     recorded: Option<Recorded<'q>>,
-}
-
-fn numbers(bytes: &[u8]) -> Vec<f64> {
-    bytes.as_chunks::<8>().0.iter().map(|number| f64::from_ne_bytes(*number)).collect()
 }
 
 /// What communicators do with neighbouring entries of a queue.
@@ -143,26 +136,21 @@ impl Communicator for Alone<'_> {
         Ok(Repeatable { queue, recorded: Some(queue.record(self.device)?) })
     }
 
-    fn begin<'r>(
-        &self,
-        repeatable: &'r Repeatable<'_>,
-        seen: &'r Buffer,
-    ) -> Result<Option<Begun<'r>>, SolveError> {
+    fn begin<'r>(&self, repeatable: &'r Repeatable<'_>) -> Result<Option<Begun<'r>>, SolveError> {
         let Some(recorded) = &repeatable.recorded else {
             self.perform(repeatable.queue)?;
             return Ok(None);
         };
-        let begun = self.device.begin(recorded, seen)?;
+        let begun = self.device.begin(recorded)?;
         if begun.is_none() {
             self.seconds.set(self.seconds.get() + self.device.rerun(recorded)?);
         }
         Ok(begun)
     }
 
-    fn finish(&self, begun: Begun<'_>) -> Result<Vec<f64>, SolveError> {
-        let (seconds, bytes) = begun.finish()?;
-        self.seconds.set(self.seconds.get() + seconds);
-        Ok(numbers(&bytes))
+    fn finish(&self, begun: Begun<'_>) -> Result<(), SolveError> {
+        self.seconds.set(self.seconds.get() + begun.finish()?);
+        Ok(())
     }
 
     fn wait(&self) -> Result<(), SolveError> {
