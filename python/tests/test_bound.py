@@ -281,7 +281,8 @@ def test_what_is_compiled_is_pickled_and_copied(device):
     for again in (pickle.loads(pickle.dumps(op)), copy.copy(op), copy.deepcopy(op)):
         result = np.zeros(9)
         again(result, **given)
-        assert np.array_equal(result, expected)
+        # atomic updates come in any order
+        assert np.allclose(result, expected, rtol=0, atol=1e-15)
         assert [part.mapping for part in again.parts] == [part.mapping for part in op.parts]
     careful = pickle.loads(pickle.dumps(kingpost.checked(op)))
     with pytest.raises(kingpost.ArgumentError):
