@@ -28,8 +28,9 @@ SIZES = {
     "gemm": dict(ni=800, nj=900, nk=1000), "gemver": dict(n=4000), "gesummv": dict(n=4000),
     "heat-3d": dict(tsteps=40, n=120), "mvt": dict(n=5000),
 }
-TIMED = 4  # moves of a round that are timed: those that are predicted to be the fastest
+TIMED = 6  # moves of a round that are timed: of each kind the one that is predicted to be the fastest
 ROUNDS = 4  # moves of a schedule
+SECONDS = 75  # of a search, after which no other move is tried
 GAIN = 0.97  # a move is taken if it leaves less than this part of the time
 
 
@@ -398,13 +399,18 @@ def search(kp, say):
     for _ in range(ROUNDS):
         calls, found = kp.calls, []
         for name, move in moves(kp):
+            if time.time() - start > SECONDS:
+                break
             if kp.attempt(move):
                 predicted = kp.call("predict", **kp.run)["prediction"]
                 found.append((predicted["seconds"] or predicted["cycles"], name, move))
             kp.back_to(calls)
         found.sort(key=lambda one: one[0])
+        kinds = {}
+        for one in found:
+            kinds.setdefault(re.split(r"[ (]", one[1])[0], one)
         outcomes = []
-        for _, name, move in found[:TIMED]:
+        for _, name, move in list(kinds.values())[:TIMED]:
             kp.attempt(move)
             try:
                 outcomes.append((*timed(kp), name, move))
