@@ -83,6 +83,8 @@ pub struct Declare {
     pub constant: bool,
     /// Whether all work-items of a group share it.
     pub local: bool,
+    /// The instruction of which it holds the result from the start, if it comes from one.
+    pub origin: Option<InsnId>,
 }
 
 /// An indivisible update.
@@ -315,7 +317,7 @@ pub enum IntFn {
 impl Declare {
     /// A scalar of one work-item that changes.
     pub fn scalar(name: Name, ty: ScalarType, value: Option<Expr>) -> Self {
-        Self { name, ty, len: None, lanes: 1, value, constant: false, local: false }
+        Self { name, ty, len: None, lanes: 1, value, constant: false, local: false, origin: None }
     }
 
     /// A scalar of one work-item that keeps its value.

@@ -42,9 +42,7 @@ impl BarrierPlan {
 
     /// A cover of all syncs.
     pub(crate) fn new(kernel: &Kernel, syncs: &[Sync], completions: &Completions) -> Self {
-        let mut paths = vec![Vec::new(); kernel.insns.len()];
-        let mut lengths = BTreeMap::from([(None, kernel.body.len())]);
-        walk(&kernel.body, None, &mut Vec::new(), &mut paths, &mut lengths);
+        let (paths, lengths) = paths(kernel);
         let need = |s: &Sync| {
             let need = Need::new(kernel, s, &paths)?;
             let end = lengths[&need.list()];
@@ -105,6 +103,28 @@ impl BarrierPlan {
             fence.completions.extend(need.completion.clone());
         }
     }
+}
+
+/// The syncs that a barrier of the loop tree meets.
+pub(crate) fn met(kernel: &Kernel, syncs: &[Sync], fence: &Fence) -> Vec<Sync> {
+    let Some((list, gap)) = &fence.place else { return Vec::new() };
+    let list = list.as_ref().and_then(|name| kernel.iname(name));
+    let (paths, lengths) = paths(kernel);
+    let is_met = |sync: &&Sync| {
+        Need::new(kernel, sync, &paths).is_some_and(|need| {
+            let end = lengths[&need.list()];
+            Need { end, ..need }.is_met_by((&(list, *gap), fence))
+        })
+    };
+    syncs.iter().filter(is_met).cloned().collect()
+}
+
+/// The way to each instruction, and the number of children of each list.
+fn paths(kernel: &Kernel) -> (Vec<Path>, BTreeMap<List, usize>) {
+    let mut paths = vec![Vec::new(); kernel.insns.len()];
+    let mut lengths = BTreeMap::from([(None, kernel.body.len())]);
+    walk(&kernel.body, None, &mut Vec::new(), &mut paths, &mut lengths);
+    (paths, lengths)
 }
 
 /// Lists and children from the root to an instruction.

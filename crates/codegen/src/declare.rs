@@ -194,16 +194,16 @@ fn insert(block: &mut Block, here: Vec<Vec<usize>>, cx: &Context<'_>) {
     for (mut stmt, vars) in statements.into_iter().zip(here) {
         for v in vars {
             let var = &cx.vars[v];
-            let declaration = |value, constant| {
+            let declaration = |value, constant, origin| {
                 let plain = Declare::scalar(var.name.clone(), var.ty, value);
-                Stmt::Declare(Declare { len: var.len, constant, ..plain })
+                Stmt::Declare(Declare { len: var.len, constant, origin, ..plain })
             };
             if var.len.is_none() && cx.defines(&stmt, v) {
-                if let Stmt::Assign { value, .. } = stmt {
-                    stmt = declaration(Some(value), writes[v] == 1);
+                if let Stmt::Assign { value, origin, .. } = stmt {
+                    stmt = declaration(Some(value), writes[v] == 1, origin);
                 }
             } else {
-                block.push(declaration(None, false));
+                block.push(declaration(None, false, None));
             }
         }
         block.push(stmt);

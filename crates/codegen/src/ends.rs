@@ -86,7 +86,8 @@ mod tests {
             body,
         };
         let (len, value, lanes, constant, local) = (None, None, 1, false, false);
-        let declared = Declare { name: flag, ty: ScalarType::Bool, len, lanes, value, constant, local };
+        let declared =
+            Declare { name: flag, ty: ScalarType::Bool, len, lanes, value, constant, local, origin: None };
         let mut block = vec![Stmt::Declare(declared), Stmt::For(head)];
         end_loops(&mut block, &BTreeSet::new());
         if let Some(Stmt::For(f)) = block.pop() { f.flag } else { None }

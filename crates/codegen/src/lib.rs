@@ -101,6 +101,7 @@ mod hoist;
 mod interval;
 mod launch;
 mod launch_bounds;
+mod lines;
 mod loop_barriers;
 mod lower;
 mod names;
@@ -128,6 +129,7 @@ mod value;
 mod vectors;
 
 pub use error::CodegenError;
+pub use lines::{Line, Separated};
 pub use notes::{NoVectors, Note};
 pub use parameters::ParameterError;
 pub use passes::{Pass, pass_named, passes};

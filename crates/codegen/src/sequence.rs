@@ -11,6 +11,7 @@ use crate::code::Code;
 use crate::env::Env;
 use crate::error::CodegenError;
 use crate::launch;
+use crate::lines::{Line, Part, of_source};
 use crate::placed::PlacedKernel;
 use crate::plan::{Entry, HostExpr, HostStep, LaunchPlan, Program, Sequence};
 use crate::print::{self, Function};
@@ -67,11 +68,48 @@ impl PlacedKernel<'_> {
         options: &Options,
     ) -> Result<(Program, Vec<Code>), CodegenError> {
         self.with_room(|placed| match placed.kernel.has_launches() {
-            true => of_launches(placed.kernel, target.description(), options),
+            true => of_launches(placed.kernel, target.description(), options, None),
             false => {
                 let (code, program) = program(placed, target.description(), options)?;
                 Ok((program, vec![code]))
             }
+        })
+    }
+
+    /// The program for a target, and what each line of its source is for.
+    ///
+    /// ```
+    /// use kingpost_codegen::{Options, PlacedKernel, Target};
+    ///
+    /// let kernel = kingpost_ir::text::parse(
+    ///     "kernel k\nparam n: i32\narg x: f64[n, 4] in\narg y: f64[n] out\n\nfor i in 0..n\n  s: y[i] = sum(j in 0..4, x[i, j])\n",
+    /// )?;
+    /// let (program, lines) = PlacedKernel::new(&kernel)?.program_and_lines(Target::Cuda, &Options::default())?;
+    /// let sum = program.source.lines().position(|line| line.contains("+=")).unwrap();
+    /// assert_eq!(lines[sum].insns, ["s"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`PlacedKernel::code`].
+    pub fn program_and_lines(
+        &self,
+        target: Target,
+        options: &Options,
+    ) -> Result<(Program, Vec<Line>), CodegenError> {
+        self.with_room(|placed| {
+            let (target, mut lines) = (target.description(), Vec::new());
+            let (program, _) = match placed.kernel.has_launches() {
+                true => of_launches(placed.kernel, target, options, Some(&mut lines))?,
+                false => {
+                    let (code, program) = program(placed, target, options)?;
+                    let (function, kernel) = (&code.function, placed.kernel);
+                    let part = Part { function, kernel, barriers: placed.placement.barriers.clone() };
+                    lines = of_source(&[part], None, target, options.contraction);
+                    (program, vec![code])
+                }
+            };
+            Ok((program, lines))
         })
     }
 
@@ -84,11 +122,13 @@ impl PlacedKernel<'_> {
     }
 }
 
-/// Source and launch plans of a kernel of several launches, and the code of each.
-fn of_launches(
+/// Source and launch plans of a kernel of several launches, and the code of each; what the lines are for, where
+/// the caller asks.
+pub(crate) fn of_launches(
     kernel: &Kernel,
     target: &'static TargetDescription,
     options: &Options,
+    lines: Option<&mut Vec<Line>>,
 ) -> Result<(Program, Vec<Code>), CodegenError> {
     let Options { contraction, trust } = *options;
     let mut split = Split { kernel, env: Env::new(kernel), parts: Vec::new() };
@@ -102,6 +142,14 @@ fn of_launches(
         steps.iter().map(|step| host_stmt(&split.env, &launched, &main, step)).collect();
     let host = target.is_host().then_some((&main, region.as_slice()));
     let source = print::source(&functions, host, target, contraction);
+    if let Some(lines) = lines {
+        let mut parts = Vec::with_capacity(functions.len());
+        for (kernel, function) in split.parts.iter().zip(&functions) {
+            let barriers = PlacedKernel::of(&Analysis::of(kernel))?.placement.barriers;
+            parts.push(Part { function, kernel, barriers });
+        }
+        *lines = of_source(&parts, host, target, contraction);
+    }
     let mut entries = Vec::with_capacity(made.len());
     for ((part, (code, axes)), launched) in split.parts.iter().zip(&made).zip(&launched) {
         let mut features = launch::features(part, target, source.doubles, source.wide_atomics);

@@ -8,6 +8,7 @@ mod expr;
 mod function;
 mod helpers;
 mod host;
+mod marks;
 mod printer;
 mod vector;
 mod work_items;
@@ -22,6 +23,8 @@ use crate::vectors::host::is_width;
 use comment::comment;
 pub(crate) use helpers::Helper;
 use kingpost_ir::{ScalarType, TableData, UpdateOp};
+use marks::Marks;
+pub(crate) use marks::{Mark, Marked};
 use printer::Printer;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -31,6 +34,8 @@ pub(crate) struct Source {
     pub(crate) text: String,
     pub(crate) wide_atomics: bool,
     pub(crate) doubles: bool,
+    /// Where statements stand in the text, inner ones first; empty if nobody asked.
+    pub(crate) marks: Vec<Mark>,
 }
 
 /// Prints functions for a target, and in C what runs several of them.
@@ -40,7 +45,28 @@ pub(crate) fn source(
     target: &'static TargetDescription,
     contraction: bool,
 ) -> Source {
+    printed(Printer::new(target), functions, host, contraction)
+}
+
+/// The same with where each statement stands in the text.
+pub(crate) fn marked(
+    functions: &[&Function],
+    host: Option<(&Function, &[HostStmt])>,
+    target: &'static TargetDescription,
+    contraction: bool,
+) -> Source {
     let mut printer = Printer::new(target);
+    printer.marks = Some(Marks::default());
+    printed(printer, functions, host, contraction)
+}
+
+fn printed(
+    mut printer: Printer,
+    functions: &[&Function],
+    host: Option<(&Function, &[HostStmt])>,
+    contraction: bool,
+) -> Source {
+    let target = printer.dialect;
     printer.in_region = host.is_some();
     let bodies: Vec<String> = functions.iter().map(|function| printer.body(function)).collect();
     let region = host.map(|(_, region)| {
@@ -71,6 +97,10 @@ pub(crate) fn source(
         }
         printer.signature(function);
         printer.unused(function);
+        let start = text.len() + printer.out.len();
+        if let Some(marks) = &mut printer.marks {
+            marks.shift(k, start);
+        }
         printer.out.push_str(body);
         printer.out.push_str("}\n");
     }
@@ -85,7 +115,8 @@ pub(crate) fn source(
         printer.launcher(function);
     }
     text.push_str(&printer.out);
-    Source { text, wide_atomics: printer.wide_atomics(), doubles: printer.doubles }
+    let (wide_atomics, doubles) = (printer.wide_atomics(), printer.doubles);
+    Source { text, wide_atomics, doubles, marks: printer.marks.map_or_else(Vec::new, Marks::into_found) }
 }
 
 /// Code of an expression, for messages.
@@ -114,6 +145,9 @@ impl Printer {
         self.provided.clone_from(&function.provided);
         self.provides_pairs = !self.provided.is_empty() && declares_pairs(&function.body);
         self.provided_bytes = 0;
+        if let Some(marks) = &mut self.marks {
+            marks.enter(&function.body);
+        }
         self.block(&function.body);
         std::mem::take(&mut self.out)
     }
@@ -151,6 +185,14 @@ impl Printer {
     }
 
     fn stmt(&mut self, stmt: &Stmt) {
+        let start = self.out.len();
+        self.unmarked(stmt);
+        if let Some(marks) = &mut self.marks {
+            marks.note(stmt, start..self.out.len());
+        }
+    }
+
+    fn unmarked(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::Comment(text) => self.line(&comment(text)),
             Stmt::Declare(d) => self.declare(d),

@@ -1,6 +1,7 @@
 //! What is known while code is printed.
 
 use super::helpers::Helper;
+use super::marks::Marks;
 use crate::ast::Name;
 use crate::target::TargetDescription;
 use kingpost_ir::ScalarType;
@@ -32,6 +33,8 @@ pub(crate) struct Printer {
     pub(super) summed: Vec<Summed>,
     /// Names of the numbers of groups.
     pub(super) grid: Vec<Name>,
+    /// Where statements stand, if the caller asks.
+    pub(super) marks: Option<Marks>,
 }
 
 impl Printer {
@@ -53,6 +56,7 @@ impl Printer {
             kept: BTreeSet::new(),
             summed: Vec::new(),
             grid: Vec::new(),
+            marks: None,
         }
     }
 }
