@@ -5,10 +5,11 @@ use crate::keeps::{Instances, Keeps};
 use crate::lists::Definition;
 use crate::obligation::Obligation;
 use crate::picks::Picks;
-use crate::refusal::{Refusal, TransformError};
+use crate::proved::Means;
+use crate::refusal::{PLACEMENT, Refusal, STORAGE, TransformError};
 use crate::schedule::Handles;
 use kingpost_analysis::{Analysis, Known};
-use kingpost_ir::Kernel;
+use kingpost_ir::{AxisTag, Kernel};
 use kingpost_isl as isl;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -163,7 +164,18 @@ pub trait Primitive:
 pub fn kept(after: &Analysis) -> Result<(), Refusal> {
     after.verify()?;
     after.check_storage()?;
-    Ok(after.check_placement()?)
+    let kernel = after.kernel();
+    match kernel.vars.values().any(|var| var.storage.is_some()) {
+        true => STORAGE.holds_in(kernel, Means::Empty, String::new),
+        false => STORAGE.holds(Means::Nothing, || "no two temporaries share a buffer".into()),
+    }
+    after.check_placement()?;
+    let placed = |tag| matches!(tag, AxisTag::Group(_) | AxisTag::Local(_));
+    match kernel.inames.values().any(|iname| placed(iname.tag)) {
+        true => PLACEMENT.holds_in(kernel, Means::Empty, String::new),
+        false => PLACEMENT.holds(Means::Nothing, || "no loop runs on an axis".into()),
+    }
+    Ok(())
 }
 
 /// Checks that the tags of a kernel keep every dependence.

@@ -1,6 +1,7 @@
 //! Why a step is refused.
 
 use crate::obligation::Obligation;
+use crate::proved::Means;
 use kingpost_analysis::Witness;
 use kingpost_analysis::placement::{self, PlacementError, StorageError};
 use kingpost_analysis::witness::params_text;
@@ -339,7 +340,11 @@ impl Obligation {
     /// # Errors
     /// [`Refusal::Unfit`].
     pub fn require(self, holds: bool, why: impl FnOnce() -> String) -> Result<(), Refusal> {
-        if holds || self.is_waived() { Ok(()) } else { Err(self.unfit(why())) }
+        if !holds && !self.is_waived() {
+            return Err(self.unfit(why()));
+        }
+        self.holds(Means::Form, String::new);
+        Ok(())
     }
 
     /// Refuses if something is there that must not be; `why` says what it is and what to try.
@@ -348,9 +353,10 @@ impl Obligation {
     /// [`Refusal::Unfit`].
     pub fn forbid<T>(self, found: Option<T>, why: impl FnOnce(T) -> String) -> Result<(), Refusal> {
         match found {
-            Some(found) if !self.is_waived() => Err(self.unfit(why(found))),
-            Some(_) | None => Ok(()),
+            Some(found) if !self.is_waived() => return Err(self.unfit(why(found))),
+            Some(_) | None => self.holds(Means::Form, String::new),
         }
+        Ok(())
     }
 
     /// What the check cannot go on without, and refuses if it is not there.
@@ -358,7 +364,9 @@ impl Obligation {
     /// # Errors
     /// [`Refusal::Unfit`].
     pub fn find<T>(self, found: Option<T>, why: impl FnOnce() -> String) -> Result<T, Refusal> {
-        found.ok_or_else(|| self.unfit(why()))
+        let found = found.ok_or_else(|| self.unfit(why()))?;
+        self.holds(Means::Form, String::new);
+        Ok(found)
     }
 
     /// Refuses unless it is known whether the condition holds; `why` says what is not known and
@@ -367,7 +375,11 @@ impl Obligation {
     /// # Errors
     /// [`Refusal::Undecided`].
     pub fn decide(self, known: bool, why: impl FnOnce() -> String) -> Result<(), Refusal> {
-        if known || self.is_waived() { Ok(()) } else { Err(self.undecided(why())) }
+        if !known && !self.is_waived() {
+            return Err(self.undecided(why()));
+        }
+        self.holds(Means::Form, String::new);
+        Ok(())
     }
 
     /// Refuses if there is a counterexample.
@@ -376,9 +388,10 @@ impl Obligation {
     /// [`Refusal::NotProved`].
     pub fn refute(self, counterexample: Option<impl Into<Clash>>) -> Result<(), Refusal> {
         match counterexample {
-            Some(clash) if !self.is_waived() => Err(self.not_proved(clash)),
-            Some(_) | None => Ok(()),
+            Some(clash) if !self.is_waived() => return Err(self.not_proved(clash)),
+            Some(_) | None => self.holds(Means::Empty, String::new),
         }
+        Ok(())
     }
 
     /// The kernel has not the form that the step needs.

@@ -3,6 +3,7 @@
 use crate::keeps::{Instances, Keeps};
 use crate::lists::Definition;
 use crate::primitive::Primitive;
+use crate::proved::{Evidence, Means, Proved, gathered};
 use crate::refusal::{Refusal, TransformError};
 use crate::schedule::{Arguments, Handles, Made, fields_of};
 use kingpost_analysis::{Analysis, Known};
@@ -140,6 +141,38 @@ impl Step {
     /// The operation as the user wrote it, and why it is refused.
     pub fn apply_to(&self, analysis: &Analysis) -> Result<(Known, Made), TransformError> {
         self.0.apply_to(analysis)
+    }
+
+    /// [`Step::apply_to`], and what it proved.
+    ///
+    /// An obligation is among them only if something shows that it is met: what a check passes in silence is not.
+    ///
+    /// ```
+    /// use kingpost_steps::{Means, Step};
+    /// use kingpost_transforms::primitives::InterchangeInames;
+    ///
+    /// let kernel = kingpost_ir::text::parse(
+    ///     "kernel k\nparam n: i32\narg y: f64[n + 1, n] inout\n\nfor i in 0..n\n  for j in 0..n\n    s: y[i + 1, j] = y[i, j]\n",
+    /// )?;
+    /// let step = Step::from(InterchangeInames::new("i", "j"));
+    /// let (_, _, proved) = step.apply_and_tell(&kingpost_analysis::Analysis::of(&kernel))?;
+    /// let order = proved.iter().find(|p| p.id == "order").unwrap();
+    /// assert!(order.by.iter().any(|e| e.means == Means::Empty && e.of == "flow of `y` from `s` to `s`"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Step::apply_to`].
+    pub fn apply_and_tell(&self, analysis: &Analysis) -> Result<(Known, Made, Vec<Proved>), TransformError> {
+        let (applied, mut proved) = gathered(|| self.apply_to(analysis));
+        let (after, made) = applied?;
+        let relied = self.relies_on(analysis.kernel(), after.kernel()).into_iter();
+        let by: Vec<_> = relied.map(|r| Evidence::new(Means::Law, r.to_string())).collect();
+        if !by.is_empty() {
+            let says = "declared operators have the laws by which their operands are joined";
+            proved.push(Proved { id: "laws", says, by });
+        }
+        Ok((after, made, proved))
     }
 
     /// The kernel after this step.

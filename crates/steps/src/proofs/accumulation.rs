@@ -6,6 +6,7 @@ use crate::obligation::Obligation;
 use crate::proofs::order::relation_text;
 use crate::proofs::stale;
 use crate::proofs::written::{NewRead, may_be_undefined};
+use crate::proved::Means;
 use crate::refusal::{AtParameters, LostValue, Refusal, WrongOrder};
 use kingpost_analysis::Analysis;
 use kingpost_analysis::deps::pair::{Order, pair_relation};
@@ -139,6 +140,8 @@ impl Delayed<'_, '_> {
                 continue;
             };
             let Some(witness) = stale::witness(self.kernel(), own, site, &pair.map(self.poly())?)? else {
+                let of = || stale::pair_text(self.kernel(), own, site);
+                crate::proofs::ORDER.holds_in(self.kernel(), Means::Empty, of);
                 continue;
             };
             let kind = match site.mode {
@@ -169,6 +172,8 @@ impl Delayed<'_, '_> {
                 };
                 let Some(witness) = stale::witness(self.kernel(), read, write, &pair.map(self.poly())?)?
                 else {
+                    let of = || stale::pair_text(self.kernel(), write, read);
+                    crate::proofs::VALUES.holds_in(self.kernel(), Means::Empty, of);
                     continue;
                 };
                 let var = &self.kernel().vars[read.access.var].name;

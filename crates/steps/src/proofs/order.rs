@@ -1,6 +1,7 @@
 //! The proof of every primitive that moves instances: no dependence is turned around.
 
 use super::ORDER;
+use crate::proved::Means;
 use crate::refusal::{Refusal, WrongOrder};
 use kingpost_analysis::deps::{Dependence, DependenceKind};
 use kingpost_analysis::polyhedral::{Polyhedral, Side, difference};
@@ -45,13 +46,24 @@ pub fn check_order(reordering: &Reordering, help: &dyn Fn(&str, &str) -> String)
 /// As [`check_order`], of kernels in which instructions read the bounds of loops.
 fn check(reordering: &Reordering, help: &dyn Fn(&str, &str) -> String) -> Result<(), Refusal> {
     let (before, whole) = (reordering.before, reordering.whole);
-    let orders = Orders::of(reordering);
-    for d in before.dependences_between(&|a, b| orders.changes(a, b))? {
+    let (orders, kernel) = (Orders::of(reordering), before.kernel());
+    let dependences = before.dependences_between(&|a, b| orders.changes(a, b))?;
+    if dependences.is_empty() {
+        ORDER.holds(Means::Nothing, || {
+            "no dependence between statements whose instances change places".into()
+        });
+    }
+    for d in dependences {
+        let pair = || pair_text(kernel, d);
         let reuse = !whole.is_empty() && whole.iter().all(|l| d.reuse_across.contains(l));
         if d.kind == DependenceKind::Update || reuse {
+            ORDER.holds(if reuse { Means::Reuse } else { Means::Commutes }, pair);
             continue;
         }
-        let Some(backward) = orders.backward(d)? else { continue };
+        let Some(backward) = orders.backward(d)? else {
+            ORDER.holds(Means::Loops, pair);
+            continue;
+        };
         let witness =
             d.witness(before.kernel(), &backward).map_err(|e| e.asked(|| question(before.kernel(), d)));
         if let Some(witness) = witness? {
@@ -59,8 +71,16 @@ fn check(reordering: &Reordering, help: &dyn Fn(&str, &str) -> String) -> Result
             let relation = relation_text(d.kind, &witness.element);
             return Err(ORDER.not_proved(WrongOrder { witness, relation, help }));
         }
+        ORDER.holds_in(kernel, Means::Empty, pair);
     }
     Ok(())
+}
+
+/// A dependence as what is proved of it names it.
+fn pair_text(kernel: &Kernel, d: &Dependence) -> String {
+    let [source, sink] = [d.source, d.sink].map(|insn| &kernel.insns[insn].name);
+    let through = d.through.map_or_else(String::new, |v| format!(" through `{}`", kernel.vars[v].name));
+    format!("{} of `{}` from `{source}` to `{sink}`{through}", d.kind, kernel.vars[d.var].name)
 }
 
 /// What is asked of a dependence.

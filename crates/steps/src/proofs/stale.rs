@@ -1,6 +1,8 @@
 //! The proof of every primitive that takes a value earlier or later than its use: nothing writes it
 //! in between.
 
+use crate::proofs::CURRENT;
+use crate::proved::Means;
 use crate::refusal::{Refusal, StaleValue};
 use kingpost_analysis::deps::AccessSite;
 use kingpost_analysis::deps::pair::{Order, index_map, pair_relation};
@@ -44,11 +46,18 @@ pub fn check_unchanged(
             let Some(pair) = pair_relation(poly, write, site, Order::Within(place.loops)) else { continue };
             if let Some(witness) = witness(&poly.kernel, write, site, &pair.map(poly)?)? {
                 let (place, help) = (place.what.to_owned(), help.to_owned());
-                return Err(crate::proofs::CURRENT.not_proved(StaleValue { witness, place, help }));
+                return Err(CURRENT.not_proved(StaleValue { witness, place, help }));
             }
+            CURRENT.holds_in(&poly.kernel, Means::Empty, || pair_text(&poly.kernel, write, site));
         }
     }
     Ok(())
+}
+
+/// Two accesses as what is proved of them names them.
+pub(crate) fn pair_text(kernel: &Kernel, write: &AccessSite, read: &AccessSite) -> String {
+    let [from, to] = [write, read].map(|site| &kernel.insns[site.insn].name);
+    format!("`{from}` writes what `{to}` reads of `{}`", kernel.vars[read.access.var].name)
 }
 
 /// The smallest pair of a relation from one access to another as a witness.
