@@ -1,13 +1,16 @@
 //! `kingpost explore`: what every step does, as one page to look around in.
 
+use super::explore_live;
+use super::explore_times::{performance, used};
 use super::failure::Failure;
 use super::out;
-use super::source::SourceArgs;
+use super::source::{SourceArgs, is_file, is_json};
 use super::table::grouped;
 use super::transform::TransformArgs;
 use super::values::ParamArg;
 use clap::Args;
-use kingpost::explore::{Exploration, Subject, page};
+use kingpost::codegen::Program;
+use kingpost::explore::{Compiler, Exploration, Subject, page};
 use kingpost::files;
 use kingpost::forms::CellKernel;
 use std::path::PathBuf;
@@ -23,7 +26,10 @@ Examples:
   kingpost explore my.kingpost -o my.html                           a file with its schedule
   kingpost explore my.kingpost --recipe mine.json -o my.html      your own steps on your own kernel
   kingpost explore my.kingpost --recipe mine.json --param n=70 -o my.html
-                                                                the first picture with n = 70")]
+                                                                the first picture with n = 70
+  kingpost explore laplace --degree 4 --db tune-output/trials.jsonl --resources -o laplace.html
+                                                                its trials, registers, spills
+  kingpost explore --live my.kingpost                             an editor in the browser")]
 pub struct ExploreArgs {
     #[command(flatten)]
     source: SourceArgs,
@@ -33,32 +39,69 @@ pub struct ExploreArgs {
     /// ones]
     #[arg(long, value_name = "NAME=VALUE")]
     param: Vec<ParamArg>,
+    /// Show trials of the kernel, which `kingpost tune` wrote there, on the roofline
+    #[arg(long, value_name = "FILE")]
+    db: Option<PathBuf>,
+    /// The device of the roofline: a model, as `kingpost space` has them, or a device of this machine [default:
+    /// that of the fastest trial, else h200]
+    #[arg(long)]
+    device: Option<String>,
+    /// Compile each CUDA source for an architecture (sm_90 if none is named), and show registers and
+    /// spills; needs no card
+    #[arg(long, value_name = "ARCH", num_args = 0..=1, require_equals = true, default_missing_value = "sm_90")]
+    resources: Option<String>,
     /// File to write
-    #[arg(long, short, value_name = "FILE.html")]
-    output: PathBuf,
+    #[arg(long, short, value_name = "FILE.html", required_unless_present = "live")]
+    output: Option<PathBuf>,
+    /// Serve the page on 127.0.0.1 with an editor of the file, and analyse what is typed; no code of the kernel
+    /// runs, and the file stays as it is
+    #[arg(long, conflicts_with_all = ["output", "recipe", "strategy", "mapping", "hole", "db", "device", "resources"])]
+    live: bool,
+    /// Port of --live [default: any that is free]
+    #[arg(long, requires = "live")]
+    port: Option<u16>,
+}
+
+impl ExploreArgs {
+    /// Serves the page of a file until the command is stopped.
+    fn live(&self) -> Result<(), Failure> {
+        let what = &self.source.what;
+        if !is_file(what) || is_json(what) || what.contains('#') {
+            let message = format!(
+                "--live edits a file of one kernel, which may end with its schedule, and `{what}` is none"
+            );
+            return Err(Failure::Usage(message));
+        }
+        explore_live::run(what, &ParamArg::collect(&self.param)?, self.port.unwrap_or(0)) // default: any that is free
+    }
 }
 
 /// Runs the command.
 pub fn run(args: &ExploreArgs) -> Result<(), Failure> {
+    let Some(output) = &args.output else { return args.live() };
     let source = args.source.source()?;
     let lowered = source.lower()?;
     let (form, recipe, behind) = args.transform.recipe(&source, lowered)?;
     let given = args.source.given();
     let params: String = args.param.iter().map(|param| format!(" --param {param}")).collect();
     let command = format!("kingpost explore {given}{}{params}", args.transform.given_text());
+    let compile = |program: &Program| used(args.resources.as_deref().unwrap_or_default(), program);
     let subject = Subject::new(given, form.kernel(), &recipe)
         .with_command(command)
         .with_refusal(behind.as_ref().map(|step| &step.source))
+        .with_compiler(args.resources.as_ref().map(|_| Compiler(&compile)))
         .with_params(ParamArg::collect(&args.param)?);
-    let explored = Exploration::of(&subject).map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut explored = Exploration::of(&subject).map_err(|error| Failure::Usage(error.to_string()))?;
+    explored.performance =
+        Some(performance(args.db.as_deref(), args.device.as_deref(), form.kernel(), &explored)?);
     let page = page(&explored).map_err(|error| Failure::Refused(error.to_string()))?;
-    files::write(&args.output, &page).map_err(|error| Failure::of_write(&args.output, &error))?;
+    files::write(output, &page).map_err(|error| Failure::of_write(output, &error))?;
     let (number, size) = (explored.steps.len() - 1, grouped(page.len().div_ceil(1024) as u64));
-    out(&format!("wrote {}: {number} steps, {size} KiB\n", args.output.display()))?;
+    out(&format!("wrote {}: {number} steps, {size} KiB\n", output.display()))?;
     let Some(last) = explored.steps.last() else { return Ok(()) };
     let Some(refusal) = &last.refusal else { return Ok(()) };
     let help = if refusal.help.is_empty() { String::new() } else { format!("; {}", refusal.help) };
     let id = refusal.obligation.map_or_else(String::new, |id| format!(" [{id}]"));
     let found = format!("step {number}: {}: {}{help}{id}", last.label, refusal.clash);
-    Err(Failure::Refused(format!("{found}\n  help: `{}` shows it", args.output.display())))
+    Err(Failure::Refused(format!("{found}\n  help: `{}` shows it", output.display())))
 }

@@ -17,6 +17,7 @@ use kingpost::forms::element::Nodes;
 use kingpost::ir::Kernel;
 use kingpost::ir::text::{PrintOptions, TableStyle, print_with};
 use kingpost::runtime::cuda::nvrtc;
+use kingpost::runtime::cuda::ptxas::Resources;
 use kingpost::runtime::{Cache, Optimisation};
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -163,21 +164,30 @@ fn print(args: &PrintArgs, source: &Source) -> Result<(), Failure> {
     resources.map(|_| ())
 }
 
-/// What the compiler reports of a kernel, as a comment.
-fn resources_text(arch: &str, program: &Program) -> Result<String, Failure> {
+/// What the compiler reports of each function of a program: its name, the compiler's, and the figures.
+pub fn resources_of(arch: &str, program: &Program) -> Result<Vec<(String, String, Resources)>, Failure> {
     let object = nvrtc::compile_program(arch, program, Optimisation::Full, &Cache::from_environment())?;
     let entries: Vec<&String> = match &program.launches {
         Some(sequence) => sequence.entries.iter().map(|entry| &entry.name).collect(),
         None => vec![&program.entry],
     };
-    let mut text = String::new();
-    for entry in &entries {
-        let Some(resources) = object.resources.iter().find(|r| r.entry == **entry) else {
+    let of = |entry: &String| {
+        let resources = object.resources.iter().find(|r| r.entry == *entry).cloned().ok_or_else(|| {
             let (compiler, log) = (&object.compiler, &object.log);
-            return Err(Failure::Compiler(format!("{compiler} does not report registers: {log}")));
-        };
-        let of = if entries.len() > 1 { format!(" `{entry}`") } else { String::new() };
-        let _ = writeln!(text, "// {arch}, {}{of}: {resources}", object.compiler);
+            Failure::Compiler(format!("{compiler} does not report registers: {log}"))
+        })?;
+        Ok((entry.clone(), object.compiler.to_string(), resources))
+    };
+    entries.into_iter().map(of).collect()
+}
+
+/// The same as a comment.
+fn resources_text(arch: &str, program: &Program) -> Result<String, Failure> {
+    let all = resources_of(arch, program)?;
+    let mut text = String::new();
+    for (entry, compiler, resources) in &all {
+        let of = if all.len() > 1 { format!(" `{entry}`") } else { String::new() };
+        let _ = writeln!(text, "// {arch}, {compiler}{of}: {resources}");
     }
     Ok(text)
 }

@@ -1,18 +1,19 @@
 // -------------------------------------------------------------------------------------------- details
-const TABS = [["deps", "Dependences"], ["counts", "Counts"], ["refusal", "Refusal"]];
+const TABS = [["deps", "Dependences"], ["counts", "Counts"], ["roofline", "Roofline"], ["refusal", "Refusal"]];
+const tabShown = (id) => (id !== "refusal" || st().refusal) && (id !== "roofline" || D.performance);
 
 function drawDetail() {
   const tabs = $("tabs");
   const body = $("dbody");
   tabs.replaceChildren();
   body.replaceChildren();
-  const shown = TABS.filter(([id]) => id !== "refusal" || st().refusal);
+  const shown = TABS.filter(([id]) => tabShown(id));
   if (!shown.some(([id]) => id === state.tab)) state.tab = "deps";
   for (const [id, name] of shown) {
     const show = () => { state.tab = id; drawDetail(); writeHash(); };
     tabs.append(el("button", { role: "tab", "aria-selected": String(id === state.tab), onclick: show }, name));
   }
-  ({ deps: drawDeps, counts: drawCounts, refusal: drawRefusal })[state.tab](body);
+  ({ deps: drawDeps, counts: drawCounts, roofline: drawRoofline, refusal: drawRefusal })[state.tab](body);
 }
 
 const signed = (v) => (v > 0 ? "+" : v < 0 ? "−" : "") + Math.abs(v);
@@ -57,6 +58,19 @@ function relationText(d) {
   return d.pieces.map((p) => `${d.source}[${d.src.join(", ")}] → ${d.sink}${primes}: ${conditionsText(p) || "all"}`).join("; ");
 }
 
+// Lines of the source with a barrier between the two statements of a dependence.
+function barriersOf(d) {
+  const all = Object.entries(st().sources[state.target]?.barriers ?? {});
+  const separates = (b) => b.source === d.source && b.sink === d.sink && b.var === d.var;
+  return all.filter(([, barrier]) => barrier.some(separates)).map(([line]) => +line);
+}
+function showSource(line) {
+  const n = state.source.find((row) => row.line === line);
+  if (innerWidth <= 700) { document.body.dataset.panel = "source"; marks(); }
+  state.source.view.scrollTop = Math.max(0, state.source.top(n) - state.source.view.clientHeight * 0.3);
+  state.source.show();
+}
+
 function drawDeps(body) {
   const s = st();
   const mine = s.deps.filter((d) => d.source === state.stmt || d.sink === state.stmt);
@@ -75,6 +89,9 @@ function drawDeps(body) {
       far.textContent = distance(d);
       text.textContent = relationText(d) || "left out";
     });
+    for (const line of barriersOf(d)) {
+      head.append(el("button", { class: "bar-at", title: "a barrier separates the two", onclick: (e) => { e.preventDefault(); showSource(line); } }, `‖ line ${line + 1}`));
+    }
     const exact = d.distance.map(([n, v]) => `${n} ${signed(v)}`).join(", ");
     if (exact) head.append(el("span", { class: "muted" }, "  " + exact));
     body.append(el("div", { class: "dep" },
@@ -82,6 +99,16 @@ function drawDeps(body) {
         sv("path", { d: "M22 4L30 9L22 14z", fill: `var(--${d.kind})` })), more));
   }
   if (mine.length > 40) body.append(el("div", { class: "pad small muted" }, `and ${mine.length - 40} more`));
+}
+
+// The first instance, as far as bounds are known.
+function firstLane(i) {
+  const env = { ...state.params };
+  for (const l of i.loops) {
+    const [lo] = span(l, env);
+    env[l.name] = Number.isFinite(lo) ? lo : 0;
+  }
+  return env;
 }
 
 // The words of banks that the first 32 work-items ask for, a row what is served at a time.
@@ -152,12 +179,7 @@ function drawCounts(body) {
     if (!i.loops.some((l) => l.tag === "l.0")) continue;
     for (const access of i.access) {
       if (ker().arrays[access.var]?.space !== "local") continue;
-      const env = { ...state.params };
-      for (const l of i.loops) {
-        const [lo] = span(l, env);
-        env[l.name] = Number.isFinite(lo) ? lo : 0;
-      }
-      const found = banks(i, access, env);
+      const found = banks(i, access, firstLane(i));
       if (!found) continue;
       if (!any) pad.append(el("div", { class: "small muted", style: "margin-bottom:6px" }, "Banks 0 to 31 across, one row a wavefront of the first 32 work-items; a number says how many words of one bank are wanted at a time."));
       any = true;
@@ -202,7 +224,7 @@ function drawRefusal(body) {
   }
   const i = ker().insns.find((x) => x.name === ab[0].insn);
   if (ab[0].insn !== ab[1].insn || !i?.loops.length) {
-    wrap.append(el("p", { class: "small muted" }, "A and B are of different statements: the iteration space shows each where its statement is chosen."));
+    wrap.append(el("p", { class: "small muted" }, "A and B are of different statements: the iteration space shows both, the one of another statement with a dashed ring."));
     return;
   }
   drawOrder(wrap, i, r, ab);

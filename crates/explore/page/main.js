@@ -11,12 +11,12 @@ function draw() {
   $("next").disabled = state.step === last;
   const name = s.refusal ? `Step ${state.step} refused` : state.step ? `Step ${state.step} of ${last}` : "As written";
   $("what").innerHTML = `<b>${name}</b> &nbsp;${state.step ? marked(s.label) : ""}`;
+  state.hot = [state.stmt].filter(Boolean);
   drawSteps();
   drawKernel();
   drawSource();
   drawSpace();
   drawDetail();
-  hot([state.stmt]);
   revealAll();
   writeHash();
 }
@@ -39,7 +39,7 @@ function marks() {
 
 function listen() {
   const panels = document.querySelector("nav.panels");
-  for (const [id, name] of [["steps", "Steps"], ["kernel", "Kernel"], ["source", "Source"], ["space", "Space"], ["detail", "More"]]) {
+  for (const [id, name] of [...($("live") ? [["editor", "Edit"]] : []), ["steps", "Steps"], ["kernel", "Kernel"], ["source", "Source"], ["space", "Space"], ["detail", "More"]]) {
     const show = () => { document.body.dataset.panel = id; marks(); drawSpace(); arcs(); };
     panels.append(el("button", { role: "tab", "data-p": id, onclick: show }, name));
   }
@@ -48,7 +48,7 @@ function listen() {
   $("range").oninput = (e) => go(+e.target.value);
   $("theme").onclick = () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
   $("help").onclick = () => $("keys").showModal();
-  $("showdel").onchange = () => { drawKernel(); drawSource(); hot([state.stmt]); };
+  $("showdel").onchange = () => { drawKernel(); drawSource(); revealAll(); };
   $("showarcs").onchange = arcs;
   addEventListener("keydown", (e) => {
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName) && e.target.type !== "range" && e.target.type !== "checkbox";
@@ -62,10 +62,15 @@ function listen() {
       t: () => $("theme").click(), "?": () => $("keys").showModal(),
     }[e.key];
     if (f) { e.preventDefault(); f(); }
-    else if (tab && (tab[0] !== "refusal" || st().refusal)) { state.tab = tab[0]; drawDetail(); writeHash(); }
+    else if (tab && tabShown(tab[0])) { state.tab = tab[0]; drawDetail(); writeHash(); }
   });
   let timer;
   addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(() => { drawSpace(); arcs(); }, 80); });
+}
+
+function prepare() {
+  state.kernel = new Rows($("ktext"));
+  state.source = new Rows($("stext"));
 }
 
 async function unpacked() {
@@ -76,8 +81,11 @@ async function unpacked() {
 
 if (typeof document !== "undefined") {
   setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-  unpacked().then((data) => {
+  // the script of an editor follows
+  if ($("live")) addEventListener("DOMContentLoaded", () => { prepare(); edit(); });
+  else unpacked().then((data) => {
     D = data;
+    prepare();
     listen();
     readHash();
     if (!new URLSearchParams(location.hash.slice(1)).get("tab")) state.tab = st().refusal ? "refusal" : "deps";

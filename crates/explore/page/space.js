@@ -1,5 +1,6 @@
 // ------------------------------------------------------------------------------------ iteration space
-const MOST = 12000; // instances of a picture
+const MOST = 40000; // instances of a picture
+const MOST_SVG = 3000; // beyond, cells are pixels of a canvas
 const RAMP = (() => {
   const stops = [[52, 45, 130], [42, 118, 142], [34, 165, 132], [140, 205, 75], [250, 225, 60]];
   return Array.from({ length: 33 }, (_, n) => {
@@ -53,8 +54,49 @@ function collect() {
   return { pts, more: false, fixed };
 }
 
+// Which instances of a statement are in a pair that a refused step gets wrong: the pairs of the dependence of the two
+// that it names, as far as the step says what it does to them.
+function wrongPairs(i) {
+  const r = st().refusal;
+  const [a, b] = [r.source, r.sink];
+  if (!a || !b || !r.element) return null;
+  const name = r.element.split("[")[0];
+  const deps = st().deps.filter((d) => d.var === name && d.source === a.insn && d.sink === b.insn && d.pieces.length);
+  const args = st().args || {};
+  const at = (ins, p, loop) => p[ins.loops.findIndex((l) => l.name === loop)];
+  let wrong;
+  if (r.kind === "placement" && st().primitive === "tag") {
+    const tagged = [args.inames].flat();
+    const axis = (ins, p) => ins.loops.map((l, n) => (tagged.includes(l.name) || l.tag === args.tag ? p[n] : null)).filter((v) => v !== null).join();
+    wrong = (p, pi, q, qi) => axis(pi, p) !== axis(qi, q);
+  } else if (r.kind === "reordered" && st().primitive === "interchange_inames") {
+    const swapped = (n) => (n === args.outer ? args.inner : n === args.inner ? args.outer : n);
+    wrong = (p, pi, q, qi) => {
+      for (const l of pi.loops) {
+        const loop = swapped(l.name);
+        const step = at(qi, q, loop) - at(pi, p, loop);
+        if (step) return step < 0;
+      }
+      return false;
+    };
+  }
+  if (!wrong || !deps.length) return null;
+  const of = (it) => ker().insns.find((x) => x.name === it.insn);
+  const [from, to] = [of(a), of(b)];
+  const hit = (p) =>
+    deps.some((d) => (i === from && partners(d, p, to, true, state.params, 64).some((q) => wrong(p, from, q, to))) ||
+      (i === to && partners(d, p, from, false, state.params, 64).some((q) => wrong(q, from, p, to))));
+  return i === from || i === to ? hit : null;
+}
+
 function colouring(i, pts) {
   const c = colours(i).find((x) => x.id === state.colour) || colours(i)[0];
+  if (c.clash) {
+    const wrong = wrongPairs(i);
+    const all = pts.map((p, n) => n < 3000 && wrong(p));
+    const hit = (_, n) => all[n];
+    return { ramp: true, clash: c.clash, N: 2, hit, of: (p, n) => (all[n] ? "var(--c5)" : "var(--line)"), key: (p, n) => all[n] };
+  }
   const places = c.loops && c.loops.map((n) => i.loops.findIndex((l) => l.name === n));
   const key = (p, n) => (places ? places.map((x) => p[x]).join(",") : n);
   const seen = new Map();
@@ -119,8 +161,11 @@ function drawSpace() {
 function frame({ X, Y, Z }, i, pts, box) {
   const along = (axis) => pts.map((p) => (axis ? project(i, p, axis) : 0));
   const [xs, ys, zs] = [X, Y, Z].map(along);
-  const least = (all) => all.reduce((a, b) => Math.min(a, b), Infinity);
-  const most = (all) => all.reduce((a, b) => Math.max(a, b), -Infinity);
+  const clash = clashing([X, Y, Z]);
+  const [cx, cy, cz] = [0, 1, 2].map((k) => clash.filter((c) => c.known).map((c) => c.at[k]));
+  const more = new Map([[xs, cx], [ys, cy], [zs, cz]]);
+  const least = (all) => [...more.get(all)].concat(all).reduce((a, b) => Math.min(a, b), Infinity);
+  const most = (all) => [...more.get(all)].concat(all).reduce((a, b) => Math.max(a, b), -Infinity);
   const [x0, y0, z0] = [xs, ys, zs].map(least);
   const [nx, ny, nz] = [most(xs) - x0 + 1, most(ys) - y0 + 1, most(zs) - z0 + 1];
   const W = Math.max(280, box.width || 460);
@@ -132,29 +177,64 @@ function frame({ X, Y, Z }, i, pts, box) {
   const oy = T + (nz - 1) * lean * cell;
   const dz = (z) => (z - z0) * lean * cell;
   const centre = (x, y, z = z0) => [L + (x - x0 + 0.5) * cell + dz(z), oy + (y - y0 + 0.5) * cell - dz(z)];
-  return { X, Y, Z, i, pts, xs, ys, zs, x0, y0, z0, nx, ny, nz, W, H, L, T, ox: L, oy, cell, gap, dz, centre };
+  return { X, Y, Z, i, pts, xs, ys, zs, x0, y0, z0, nx, ny, nz, W, H, L, T, ox: L, oy, cell, gap, dz, centre, clash };
 }
 
-function drawCells(f, svg, col) {
-  const paths = new Map();
+// The place of each cell, in the order of drawing, and the instance at each place.
+function layCells(f) {
   const cells = new Map();
   const order = f.pts.map((_, n) => n);
   if (f.Z) order.sort((a, b) => f.zs[b] - f.zs[a]); // far layers first
+  for (const n of order) {
+    const k = `${f.xs[n]},${f.ys[n]},${f.zs[n]}`;
+    if (!cells.has(k)) cells.set(k, n);
+  }
+  const corner = (n) => [
+    f.ox + (f.xs[n] - f.x0) * f.cell + f.gap / 2 + f.dz(f.zs[n]),
+    f.oy + (f.ys[n] - f.y0) * f.cell + f.gap / 2 - f.dz(f.zs[n]),
+  ];
+  return { cells, order, corner };
+}
+
+// One path a colour and layer.
+function drawCells(f, svg, col, { order, corner }) {
+  const paths = new Map();
   const size = (f.cell - f.gap).toFixed(2);
   for (const n of order) {
     const fill = col.of(f.pts[n], n);
-    const px = f.ox + (f.xs[n] - f.x0) * f.cell + f.gap / 2 + f.dz(f.zs[n]);
-    const py = f.oy + (f.ys[n] - f.y0) * f.cell + f.gap / 2 - f.dz(f.zs[n]);
+    const [px, py] = corner(n);
     const layer = f.Z ? f.zs[n] + "|" + fill : fill;
     paths.set(layer, (paths.get(layer) || "") + `M${px.toFixed(2)} ${py.toFixed(2)}h${size}v${size}h-${size}z`);
-    const k = `${f.xs[n]},${f.ys[n]},${f.zs[n]}`;
-    if (!cells.has(k)) cells.set(k, n);
   }
   for (const [layer, d] of paths) {
     const fill = f.Z ? layer.split("|")[1] : layer;
     svg.append(sv("path", { d, style: `fill:${fill}${f.Z ? ";stroke:var(--halo);stroke-width:.7" : ""}`, "fill-opacity": col.ramp || f.Z ? 1 : 0.82 }));
   }
-  return cells;
+}
+
+// The same where there are too many for a tree of elements; the drawing around it scales as the SVG does.
+function paintCells(f, plot, col, { order, corner }) {
+  const dots = Math.min(3, devicePixelRatio || 1);
+  const canvas = el("canvas", { width: Math.round(f.W * dots), height: Math.round(f.H * dots), "aria-hidden": "true" });
+  const at = canvas.getContext("2d");
+  at.scale(dots, dots);
+  at.globalAlpha = col.ramp || f.Z ? 1 : 0.82;
+  const style = getComputedStyle(document.documentElement);
+  const known = new Map();
+  const plain = (fill) => {
+    if (!known.has(fill)) known.set(fill, fill.startsWith("var(") ? style.getPropertyValue(fill.slice(4, -1)) : fill);
+    return known.get(fill);
+  };
+  const size = f.cell - f.gap;
+  at.strokeStyle = plain("var(--halo)");
+  at.lineWidth = 0.7;
+  for (const n of order) {
+    const [x, y] = corner(n);
+    at.fillStyle = plain(col.of(f.pts[n], n));
+    at.fillRect(x, y, size, size);
+    if (f.Z && size > 3) at.strokeRect(x, y, size, size);
+  }
+  plot.append(canvas);
 }
 
 // Colours repeat, numbers do not.
@@ -243,7 +323,10 @@ function picture(v, pts, plot) {
   const svg = sv("svg", { viewBox: `0 0 ${f.W} ${f.H}`, tabindex: 0, role: "img",
     "aria-label": `Instances of ${v.i.name}, ${f.X?.short ?? "nothing"} across and ${f.Y?.short ?? "nothing"} down; arrow keys move between instances` });
   const col = colouring(v.i, pts);
-  const cells = drawCells(f, svg, col);
+  const laid = layCells(f);
+  const { cells } = laid;
+  if (pts.length > MOST_SVG) paintCells(f, plot, col, laid);
+  else drawCells(f, svg, col, laid);
   drawTileNames(f, svg, col);
   drawAxes(f, svg);
   const heads = sv("defs");
@@ -260,7 +343,7 @@ function picture(v, pts, plot) {
     current = n;
     over.replaceChildren();
     names.forEach((t) => t.setAttribute("opacity", n == null ? 1 : 0.35));
-    if (n == null) $("info").innerHTML = legend();
+    if (n == null) $("info").innerHTML = f.clash.length ? refusalLegend(f, col) : legend();
     else showInstance(f, over, n);
     if (st().refusal) markRefusal(f, over);
   };
@@ -293,12 +376,39 @@ function picture(v, pts, plot) {
   show(want >= 0 ? want : null);
 }
 
-function markRefusal(f, over) {
-  instancesOf(st().refusal).forEach((at, m) => {
-    const n = at.insn === f.i.name ? f.pts.findIndex((q) => q.join() === at.point.join()) : -1;
-    if (n < 0) return;
-    const [cx, cy] = f.centre(f.xs[n], f.ys[n], f.zs[n]);
-    over.append(sv("circle", { cx, cy, r: Math.max(9, f.cell * 0.46), style: "fill:var(--halo);stroke:var(--warn)", "stroke-width": 2.5 }),
-      sv("text", { x: cx, y: cy + 4.5, "text-anchor": "middle", "font-size": 13, "font-weight": 700 }, "AB"[m]));
+// Where the two instances of a refusal lie along some axes, whichever statements they are of.
+function clashing(axes) {
+  if (!st().refusal) return [];
+  return instancesOf(st().refusal).map((it) => {
+    const ins = ker().insns.find((x) => x.name === it.insn);
+    const at = axes.map((axis) => (axis && ins ? project(ins, it.point, axis) : 0));
+    return { it, at, known: !!ins && !at.some(Number.isNaN) };
   });
+}
+
+function markRefusal(f, over) {
+  const places = f.clash.map((c) => (c.known ? f.centre(...(f.Z ? c.at : [c.at[0], c.at[1]])) : null));
+  const [a, b] = places;
+  if (a && b && (a[0] !== b[0] || a[1] !== b[1])) {
+    const [dx, dy] = [b[0] - a[0], b[1] - a[1]];
+    const t = Math.min(0.4, Math.max(10, f.cell * 0.46) / Math.hypot(dx, dy));
+    const d = `M${a[0] + dx * t} ${a[1] + dy * t}L${b[0] - dx * t} ${b[1] - dy * t}`;
+    over.append(sv("defs", {}, sv("marker", { id: "a-clash", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, markerUnits: "userSpaceOnUse", orient: "auto" }, sv("path", { d: "M0 0L8 4L0 8z", style: "fill:var(--warn)" }))),
+      sv("path", { d, style: "stroke:var(--halo)", "stroke-width": 4.5 }), sv("path", { d, style: "stroke:var(--warn)", "stroke-width": 2.2, "marker-end": "url(#a-clash)" }));
+  }
+  places.forEach((at, m) => {
+    if (!at) return;
+    const [cx, cy] = at;
+    const own = f.clash[m].it.insn === f.i.name;
+    over.append(sv("circle", { cx, cy, r: Math.max(9, Math.min(13, f.cell * 0.46)), style: "fill:var(--halo);stroke:var(--warn)", "stroke-width": 2.5, "stroke-dasharray": own ? null : "3 2" }),
+      sv("text", { x: cx, y: cy + 4.5, "text-anchor": "middle", "font-size": 13, "font-weight": 700, "data-clash": "AB"[m] }, "AB"[m]));
+  });
+}
+
+// What is said below the picture of a refusal.
+function refusalLegend(f, col) {
+  const name = (c, m) => `<b>${"AB"[m]}</b> <code>${html(c.it.insn)}[${c.it.point.join(", ")}]</code>${c.it.insn === f.i.name ? "" : " (dashed: of that statement)"}${c.known ? "" : ", which has not these axes"}`;
+  const told = f.clash.map(name).join(", ");
+  const hits = col.clash ? `<br>${count(f.pts.filter((p, n) => col.hit(p, n)).length)} of ${count(f.pts.length)} instances ${col.clash} (orange)` : "";
+  return told + hits;
 }

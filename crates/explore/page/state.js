@@ -28,7 +28,7 @@ const TARGETS = { cuda: "CUDA", opencl: "OpenCL", c: "C" };
 let D = null; // the data
 const state = {
   step: 0, stmt: null, target: "cuda", tab: "deps", x: null, y: null, z: null, colour: null,
-  fixed: {}, params: {}, cursor: null, pinned: false, unfold: false, keepAxes: false, keepColour: false,
+  fixed: {}, params: {}, cursor: null, pinned: false, unfold: false, hot: [], kernel: null, source: null, keepAxes: false, keepColour: false,
 };
 const st = () => D.steps[state.step];
 const ker = () => st().kernel;
@@ -58,10 +58,15 @@ function readHash() {
 function writeHash() {
   const h = { step: state.step, stmt: state.stmt || "", target: state.target, tab: state.tab };
   if (state.pinned && state.cursor) h.at = state.cursor.join();
-  history.replaceState(null, "", "#" + new URLSearchParams(h));
+  try {
+    history.replaceState(null, "", "#" + new URLSearchParams(h));
+  } catch {
+    // the frame of a notebook has no address of its own
+  }
 }
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
+  if (D) drawSpace(); // pixels have no variables
 }
 
 // The statement, axes and colours that a step opens with.
@@ -87,12 +92,24 @@ function resetView() {
     state.keepAxes = false;
   }
   if (!state.keepAxes || !known(state.z)) state.z = null;
+  state.fixed = {};
+  if (refusal) showClash(all);
   const c = colours();
   if (!state.keepColour || !c.some((x) => x.id === state.colour)) {
-    state.colour = (["group", "tile"].map((id) => c.find((x) => x.id === id)).find(Boolean) || c[0]).id;
+    state.colour = (["clash", "group", "tile"].map((id) => c.find((x) => x.id === id)).find(Boolean) || c[0]).id;
   }
-  state.fixed = {};
   if (!refusal && !state.pinned) state.cursor = null;
+}
+
+// The slice in which the first of two instances lies, along an axis on which they differ.
+function showClash(all) {
+  const i = insn();
+  const [a, b] = instancesOf(st().refusal);
+  if (a?.insn === i.name) i.loops.forEach((l, n) => (state.fixed[l.name] = a.point[n]));
+  if (a?.insn !== b?.insn || a?.insn !== i.name) return;
+  const differ = all.filter((axis) => project(i, a.point, axis) !== project(i, b.point, axis));
+  const shown = differ.some((axis) => [state.x, state.y, state.z].includes(axis.id));
+  if (differ.length && !shown) state.x = differ[0].id;
 }
 
 // The loops as they were written, where the steps say what they are in today's, then today's.
@@ -133,6 +150,7 @@ function colours(i = insn()) {
   const out = [];
   const tagged = (kind) => i.loops.filter((l) => l.tag && l.tag.startsWith(kind)).map((l) => l.name);
   const tiles = blocks(i);
+  if (st().refusal && wrongPairs(i)) out.push({ id: "clash", name: "what goes wrong", clash: st().refusal.kind === "placement" ? "race" : "would run in the wrong order" });
   const [groups, items] = [tagged("g."), tagged("l.")];
   const tile = i.loops.filter((l) => tiles.has(l.name)).map((l) => l.name);
   if (groups.length) out.push({ id: "group", name: "work-group", loops: groups });

@@ -10,7 +10,15 @@ function drawSteps() {
   drawConditions();
 }
 
-// What the primitive has to prove of any kernel. A step that was applied has no record of how: no tick.
+// How a condition was found to hold.
+const MEANS = {
+  empty: "isl: no counterexample", loops: "decided by the order of the loops", commutes: "updates commute",
+  reuse: "only memory is used again, iterations stay whole", law: "by laws", form: "read off the kernel and the arguments", nothing: "nothing to prove",
+};
+const evidence = (e) =>
+  MEANS[e.means] + (e.of ? ": " + e.of : "") + (e.times > 1 ? `, ${e.times} times` : "") + (e.under.length ? `, where ${e.under.join(", ")}` : "");
+
+// What the primitive has to prove of any kernel, ticked where the step has told how it did.
 function drawConditions() {
   const s = st();
   const p = $("proof");
@@ -19,16 +27,27 @@ function drawConditions() {
   const info = s.primitive && D.primitives[s.primitive];
   if (!info) {
     p.append(el("h2", {}, s.refusal ? "Refused" : "As written"));
-    p.append(el("p", { class: "small muted" }, s.refusal ? "The last step of a strategy; its refusal is under Refusal." : "Choose a step to see what it has to prove."));
+    p.append(el("p", { class: "small muted" }, s.refusal ? "The last step of a strategy; its refusal is under Refusal." : "Choose a step to see what it proved."));
     return;
   }
-  p.append(el("h2", {}, s.refusal ? "Not proved" : "What the step has to prove"), rich("div", { class: "small muted" }, marked(info.summary)));
-  const rows = info.obligations.map(([id, says]) => ({ id, says }));
+  p.append(el("h2", {}, s.refusal ? "Not proved" : "What the step proved"), rich("div", { class: "small muted" }, marked(info.summary)));
+  const proved = new Map(s.proved.map((row) => [row.id, row]));
+  const rows = info.obligations.map(([id, says]) => ({ id, says, by: proved.get(id)?.by }));
+  for (const row of s.proved) if (!rows.some((r) => r.id === row.id)) rows.push(row);
   if (refused && !rows.some((r) => r.id === refused)) rows.unshift({ id: refused, says: s.refusal.says });
-  rows.sort((a, b) => (b.id === refused) - (a.id === refused));
+  const kind = ({ id, by }) => (id === refused ? "no" : !by ? "un" : by.every((e) => e.means === "nothing") ? "na" : "yes");
+  const rank = (row) => ["no", "yes", "na", "un"].indexOf(kind(row)) * 2 + (row.by?.every((e) => e.means === "form") ? 1 : 0);
+  rows.sort((a, b) => rank(a) - rank(b));
   const list = el("ul");
-  for (const { id, says } of rows) list.append(el("li", { class: id === refused ? "no" : "un" }, says + " ", el("span", { class: "id" }, id)));
-  p.append(list, el("details", { class: "small" }, el("summary", {}, "Arguments"), el("code", {}, JSON.stringify(s.args))));
+  for (const row of rows) {
+    const told = row.by ? row.by.map(evidence) : [row.id === refused ? s.refusal.clash : s.refusal ? "not looked at" : "the step has not told how"];
+    const more = told.slice(0, 30).map((text) => rich("li", {}, marked(text)));
+    if (told.length > 30) more.push(el("li", {}, `and ${told.length - 30} more`));
+    list.append(el("li", { class: kind(row), title: told[0].replace(/`/g, "") },
+      el("details", {}, el("summary", {}, row.says + " ", el("span", { class: "id" }, row.id)), el("ul", { class: "by" }, ...more))));
+  }
+  const keeps = s.keeps ? el("p", { class: "small" }, `Keeps ${s.keeps}.`) : null;
+  p.append(list, ...[keeps].filter(Boolean), el("details", { class: "small" }, el("summary", {}, "Arguments"), el("code", {}, JSON.stringify(s.args))));
 }
 
 const paint = (t) =>
@@ -40,64 +59,70 @@ const paint = (t) =>
 function line(text, o) {
   const sw = el("span", { class: "sw" });
   const stmts = o.stmts || [];
-  if (stmts.length === 1) sw.style.background = hue(stmts[0]);
-  else if (stmts.length) {
-    const part = stmts.slice(0, 4).map((s, i, a) => `${hue(s)} ${(i / a.length) * 100}% ${((i + 1) / a.length) * 100}%`);
+  const all = stmts.length ? stmts : o.around || [];
+  sw.classList.toggle("thin", !stmts.length);
+  const colours = all.slice(0, 4);
+  if (all.length === 1) sw.style.background = hue(all[0]);
+  else if (all.length) {
+    const part = colours.map((s, i, a) => `${hue(s)} ${(i / a.length) * 100}% ${((i + 1) / a.length) * 100}%`);
     sw.style.background = `linear-gradient(${part.join(",")})`;
   }
   const jump = o.since == null ? el("span", { class: "si" })
     : el("button", { class: "si", title: `since step ${o.since}: ${labelOf(o.since).replace(/`/g, "")}`, "aria-label": `go to step ${o.since}`, tabindex: -1,
         onclick: (e) => { e.stopPropagation(); go(o.since); } }, String(o.since));
-  const row = el("div", { class: "ln" + (o.cls ? " " + o.cls : "") + (stmts.length ? " stmt" : "") }, sw, el("span", { class: "no" }, o.no ?? ""), jump,
+  const row = el("div", { class: "ln" + (o.cls ? " " + o.cls : "") + (all.length ? " stmt" : ""), title: o.title }, sw, el("span", { class: "no" }, o.no ?? ""), jump,
     el("span", { class: "mk" }, o.mk || ""), rich("span", { class: "tx" }, o.html || paint(text)));
-  if (stmts.length) {
-    row.dataset.s = stmts.join(" ");
-    row.addEventListener("pointerenter", () => hot(stmts));
+  if (all.length) {
+    row.addEventListener("pointerenter", () => hot(all));
     row.addEventListener("pointerleave", () => hot([state.stmt]));
-    row.addEventListener("click", () => choose(stmts[(stmts.indexOf(state.stmt) + 1) % stmts.length]));
+    row.addEventListener("click", () => choose(all[(all.indexOf(state.stmt) + 1) % all.length]));
   }
   return row;
 }
 
 function drawKernel() {
-  const box = $("ktext");
   const s = st();
   const k = ker();
-  box.replaceChildren();
   $("kh").textContent = s.refusal ? "Kernel the step met" : state.step ? `Kernel after step ${state.step}` : "Kernel as written";
   const byLine = {};
   const loops = {};
   for (const i of k.insns) {
     (byLine[i.line] ||= []).push(i.name);
-    for (const l of i.loops) (loops[l.line] ||= new Set()).add(i.name);
+    for (const l of i.loops) (loops[l.line] ||= []).push(i.name);
   }
   const gone = {};
   if (!s.refusal && $("showdel").checked) for (const [at, old] of k.removed) (gone[at] ||= []).push(...old);
   const declares = (i) => /^(param|arg|temp|table|assume) /.test(k.lines[i]);
   const fresh = (i) => state.step > 0 && !s.refusal && k.since[i] === state.step;
   const folding = k.lines.filter((_, i) => declares(i)).length > 4 && !state.unfold;
+  const rows = [];
   let folded = [];
   state.rowOf = {};
   const flush = () => {
     if (!folded.length) return;
     const what = /^table \w+ =/.test(k.lines[folded[0]]) ? "table" : "declaration";
-    const open = () => { state.unfold = true; drawKernel(); hot([state.stmt]); };
-    box.append(el("button", { class: "fold", onclick: open }, `▸ ${folded.length} ${what}${folded.length > 1 ? "s" : ""}`));
+    const open = () => { state.unfold = true; drawKernel(); };
+    const text = `▸ ${folded.length} ${what}${folded.length > 1 ? "s" : ""}`;
+    rows.push({ text, make: () => el("button", { class: "fold", onclick: open }, text) });
     folded = [];
   };
+  const removed = (i) => {
+    for (const d of gone[i] || []) if (d.trim()) rows.push({ text: d, make: () => line(d, { cls: "del", mk: "−" }) });
+  };
   k.lines.forEach((t, i) => {
-    const old = gone[i] || [];
-    if (folding && declares(i) && !fresh(i) && !old.length) return void folded.push(i);
+    if (folding && declares(i) && !fresh(i) && !gone[i]) return void folded.push(i);
     if (!declares(i) && (t || !folded.length)) flush();
-    for (const d of old) if (d.trim()) box.append(line(d, { cls: "del", mk: "−" }));
+    removed(i);
     if (!t && (folding || !k.lines[i - 1])) return;
-    const row = line(t, { no: i + 1, since: t ? k.since[i] : null, cls: fresh(i) && t ? "add" : "", mk: fresh(i) && t ? "+" : "", stmts: byLine[i] });
-    if (loops[i]) row.dataset.l = [...loops[i]].join(" ");
-    if (byLine[i]) state.rowOf[byLine[i][0]] = row;
-    box.append(row);
+    const [stmts, around] = [byLine[i], loops[i]];
+    const is = fresh(i) && t !== "";
+    if (stmts) state.rowOf[stmts[0]] = rows.length;
+    const make = () => line(t, { no: i + 1, since: t ? k.since[i] : null, cls: is ? "add" : "", mk: is ? "+" : "", stmts, around });
+    rows.push({ text: t, stmts, around, fresh: is, make });
   });
   flush();
-  for (const d of gone[k.lines.length] || []) box.append(line(d, { cls: "del", mk: "−" }));
+  removed(k.lines.length);
+  state.kernel.set(rows);
   arcs();
 }
 
@@ -111,7 +136,7 @@ function arcs() {
   const svg = sv("svg", { class: "arcs", width: 10, height: 10, "aria-hidden": "true" });
   const seen = new Set();
   const edge = innerWidth <= 700 ? 29 : 44;
-  const y = (name) => (state.rowOf[name] ? state.rowOf[name].offsetTop + 10 : null);
+  const y = (name) => (name in state.rowOf ? state.kernel.top(state.rowOf[name]) + 10 : null);
   const heads = sv("defs");
   for (const k of KINDS) {
     heads.append(sv("marker", { id: "m-" + k, viewBox: "0 0 6 6", refX: 5.4, refY: 3, markerWidth: 6, markerHeight: 6, markerUnits: "userSpaceOnUse", orient: "auto" },
@@ -139,58 +164,69 @@ function arcs() {
 }
 
 // Brings what a step changed, else the chosen statement, into sight.
-function reveal(box, rows) {
-  const row = rows.find(Boolean);
-  box.scrollTop = 0;
-  if (row && row.offsetTop > box.clientHeight * 0.6) box.scrollTop = row.offsetTop - box.clientHeight * 0.3;
-}
 function revealAll() {
-  const [kernel, source] = [$("ktext"), $("stext")];
-  const loop = [...kernel.querySelectorAll(".ln.add")].find((r) => /^\s*for/.test(r.querySelector(".tx").textContent));
-  reveal(kernel.parentNode, [kernel.querySelector(".ln.add.stmt"), loop, state.rowOf[state.stmt]]);
-  const mine = [...source.querySelectorAll(".ln")].filter((r) => (r.dataset.s || "").split(" ").includes(state.stmt));
-  reveal(source.parentNode, [source.querySelector(".ln.add"), mine[0]]);
+  const { kernel, source } = state;
+  const first = (rows, ...tests) => tests.map((test) => rows.find(test)).find((n) => n >= 0) ?? -1;
+  const mine = (row) => row.stmts?.includes(state.stmt);
+  kernel.reveal(first(kernel, (row) => row.fresh && row.stmts, (row) => row.fresh && row.around, mine));
+  source.reveal(first(source, (row) => row.fresh && row.stmts, (row) => row.fresh, mine));
 }
 
 function drawSource() {
   const tabs = $("targets");
-  const box = $("stext");
   const all = st().sources;
   const src = all[state.target] || Object.values(all)[0];
   tabs.replaceChildren();
-  box.replaceChildren();
   for (const t of Object.keys(TARGETS).filter((t) => t in all)) {
-    const show = () => { state.target = t; drawSource(); hot([state.stmt]); writeHash(); };
+    const show = () => { state.target = t; drawSource(); drawDetail(); writeHash(); };
     tabs.append(el("button", { role: "tab", "aria-selected": String(t === state.target), onclick: show }, TARGETS[t]));
   }
-  $("res").textContent = src?.launch && state.target !== "c" ? `work-group ${src.launch.block.join(" × ")}` : "";
+  const used = (src?.used ?? []).map((u) => `${u.registers} registers, ${u.spilled ? `${count(u.spilled)} B spilled` : "no spills"}`);
+  const group = src?.launch && state.target !== "c" ? [`work-group ${src.launch.block.join(" × ")}`] : [];
+  $("res").textContent = [...group, ...used].join("; ");
+  $("res").title = [...(src?.used ?? []).map((u) => `${u.entry}: ${u.text}`), src?.used_error].filter(Boolean).join("\n");
   if (!src || src.error) {
-    box.append(rich("div", { class: "pad wrap" }, "<b>No source after this step.</b> " + marked(src ? src.error : "")));
+    state.source.set([]);
+    $("stext").append(rich("div", { class: "pad wrap" }, "<b>No source after this step.</b> " + marked(src ? src.error : "")));
     return;
   }
+  const told = state.step > 0 && !st().refusal;
   const gone = {};
-  const fresh = (i) => state.step > 0 && !st().refusal && src.since[i] === state.step;
-  if (state.step > 0 && !st().refusal && $("showdel").checked) for (const [at, old] of src.removed) (gone[at] ||= []).push(...old);
-  // of a long text only what is in sight is laid out, so that its width has to be said
-  const long = src.lines.length > 300;
-  box.classList.toggle("long", long);
-  box.style.minWidth = long ? `${src.lines.reduce((most, t) => Math.max(most, t.length), 0) * 7.6 + 100}px` : "";
+  if (told && $("showdel").checked) for (const [at, old] of src.removed) (gone[at] ||= []).push(...old);
+  const names = (list) => (list?.length ? list.map((n) => ker().insns[n].name) : undefined);
+  const rows = [];
+  const removed = (i) => {
+    for (const d of gone[i] || []) if (d.trim()) rows.push({ text: d, make: () => line(d, { cls: "del", mk: "−", html: html(d) }) });
+  };
   src.lines.forEach((t, i) => {
-    for (const d of gone[i] || []) if (d.trim()) box.append(line(d, { cls: "del", mk: "−", html: html(d) }));
-    const barrier = /^\s*(__syncthreads|barrier\(|__syncwarp|sub_group_barrier)/.test(t);
-    let h = html(t).replace(/(\/\/.*)$/, "<span class=cm>$1</span>");
-    if (barrier) h = `<span class=barrier>${h}</span>`;
-    box.append(line(t, { no: i + 1, since: t.trim() ? src.since[i] : null, stmts: src.insns?.[i], html: h || " ", cls: fresh(i) && t.trim() ? "add" : "", mk: barrier ? "‖" : fresh(i) && t.trim() ? "+" : "" }));
+    removed(i);
+    const barrier = src.barriers[i];
+    const fresh = told && src.since[i] === state.step && t.trim() !== "";
+    const stmts = names(src.insns[i]);
+    const around = barrier ? [...new Set(barrier.flatMap((b) => [b.source, b.sink]))] : names(src.around[i]);
+    const make = () => {
+      let h = html(t).replace(/(\/\/.*)$/, "<span class=cm>$1</span>");
+      if (barrier) h = `<span class=barrier>${h}</span>`;
+      const mk = barrier ? "‖" : fresh ? "+" : "";
+      return line(t, { no: i + 1, since: t.trim() ? src.since[i] : null, stmts, around, html: h || " ", cls: fresh ? "add" : "", mk, title: barrier && separates(barrier) });
+    };
+    rows.push({ text: t, line: i, stmts, around, fresh, make });
   });
+  removed(src.lines.length);
+  state.source.set(rows);
+}
+
+// What a barrier is for.
+function separates(barrier) {
+  const one = (b) => `${b.source} before ${b.sink}${b.carrier ? ` of later iterations of ${b.carrier}` : ""}, through ${b.var}`;
+  if (barrier.length) return "separates " + barrier.map(one).join("; ");
+  return state.target === "opencl" ? "for compilers of OpenCL C, around a loop with a barrier" : "what is under way is finished here";
 }
 
 function hot(names) {
-  for (const r of document.querySelectorAll(".ln")) {
-    const own = r.dataset.s ? r.dataset.s.split(" ") : [];
-    const hit = names.find((n) => n && own.includes(n));
-    r.classList.toggle("hot", !!hit);
-    if (hit) r.style.setProperty("--hc", hue(hit));
-  }
+  state.hot = names.filter(Boolean);
+  state.kernel.lightAll();
+  state.source.lightAll();
 }
 function choose(name) {
   if (name === state.stmt) return;
@@ -200,6 +236,7 @@ function choose(name) {
   resetView();
   arcs();
   hot([name]);
+  for (const rows of [state.kernel, state.source]) rows.reveal(rows.find((row) => row.stmts?.includes(name)));
   drawSpace();
   drawDetail();
   writeHash();

@@ -1,7 +1,9 @@
 //! The data `explore/1`: plain values that say nothing twice and list no points.
 
+use crate::performance::{Performance, Used};
 use crate::rows::{Conditions, Row};
 use kingpost_analysis::stats::{BankTraffic, Statistics};
+use kingpost_primitives::Proved;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -22,6 +24,8 @@ pub struct Exploration {
     pub primitives: BTreeMap<&'static str, Primitive>,
     /// The kernel as it is written, then the kernel after each step; last the step that is refused.
     pub steps: Vec<StepState>,
+    /// Times and ceilings, where the caller gave them.
+    pub performance: Option<Performance>,
     /// What was left out, in words.
     pub left_out: Vec<String>,
 }
@@ -44,6 +48,10 @@ pub struct StepState {
     pub primitive: Option<String>,
     /// Its arguments.
     pub args: serde_json::Value,
+    /// What it proved, and how.
+    pub proved: Vec<Proved>,
+    /// What it keeps of the results, in words.
+    pub keeps: Option<String>,
     /// Why it is refused, if it is.
     pub refusal: Option<Refused>,
     /// The kernel.
@@ -77,6 +85,8 @@ pub struct KernelState {
     /// Its text, tables abridged.
     #[serde(flatten)]
     pub text: Change,
+    /// The hash of its whole text, which trials are recorded under.
+    pub hash: String,
     /// Its parameters.
     pub params: Vec<String>,
     /// Its other variables.
@@ -221,15 +231,39 @@ pub struct Refused {
 }
 
 /// The source for a target, or why there is none.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Source {
     /// The text; no lines where there is none.
     #[serde(flatten)]
     pub text: Change,
+    /// Of each line the statements that it computes something for, by their places in
+    /// [`KernelState::insns`].
+    pub insns: Vec<Vec<usize>>,
+    /// Of each line that opens or ends a loop or a condition the statements in it.
+    pub around: Vec<Vec<usize>>,
+    /// Of each line with a barrier what it separates.
+    pub barriers: BTreeMap<usize, Vec<Separated>>,
     /// Why there is none.
     pub error: Option<String>,
+    /// Registers and spills of its functions, where a compiler was asked.
+    pub used: Vec<Used>,
+    /// Why there are none, if it was asked.
+    pub used_error: Option<String>,
     /// How it is launched.
     pub launch: Option<Launch>,
+}
+
+/// Two statements that a barrier separates.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Separated {
+    /// What must be finished.
+    pub source: String,
+    /// What may then start.
+    pub sink: String,
+    /// The variable between them.
+    pub var: String,
+    /// The loop, if the second one is in a later iteration of it.
+    pub carrier: Option<String>,
 }
 
 /// How a program is launched.

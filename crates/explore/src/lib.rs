@@ -29,23 +29,28 @@ mod changes;
 mod counts;
 mod data;
 mod dependences;
-mod explore;
+mod explorer;
 mod origins;
 mod page;
 mod params;
+mod performance;
 mod pool;
 mod refusal;
 mod rows;
 mod session;
 mod sources;
+mod state;
 mod statements;
+mod subject;
 mod text;
 
 pub use data::{
     Access, Array, Change, Counts, Dependence, Exploration, Instance, KernelState, Launch, Loop, Origin,
-    Primitive, Refused, Source, Statement, StepState,
+    Primitive, Refused, Separated, Source, Statement, StepState,
 };
-pub use explore::{ExploreError, Subject};
-pub use page::{PageError, page};
+pub use explorer::Explorer;
+pub use page::{PageError, data, live_page, page};
+pub use performance::{Ceilings, Compiler, Performance, Times, Trial, Used, Work};
 pub use rows::{Conditions, Row, Term};
 pub use session::{Done, Legal, Names, NotApplied, NothingToUndo, Parts, Session, Tried};
+pub use subject::{ExploreError, Subject};

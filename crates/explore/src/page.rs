@@ -13,12 +13,16 @@ const LARGEST: usize = 5 << 20;
 
 const TEMPLATE: &str = include_str!("../page/page.html");
 const STYLE: &str = include_str!("../page/style.css");
-const SCRIPTS: [&str; 6] = [
+const EDITOR: &str = include_str!("../page/editor.html");
+const LIVE: &str = include_str!("../page/live.js");
+const SCRIPTS: [&str; 8] = [
     include_str!("../page/instances.js"),
     include_str!("../page/state.js"),
+    include_str!("../page/rows.js"),
     include_str!("../page/texts.js"),
     include_str!("../page/space.js"),
     include_str!("../page/details.js"),
+    include_str!("../page/roofline.js"),
     include_str!("../page/main.js"),
 ];
 
@@ -56,19 +60,46 @@ pub fn page(explored: &Exploration) -> Result<String, PageError> {
         )];
         packed = self::packed(&smaller)?;
     }
-    let title = html(&explored.title);
-    let scripts = SCRIPTS.concat();
-    let parts = [("style", STYLE), ("script", &scripts), ("data", &packed), ("title", &title)];
-    Ok(parts
+    Ok(filled(&explored.title, &SCRIPTS.concat(), &packed, ""))
+}
+
+/// The page of an editor with a text in it, which asks the server that it is from for the data.
+///
+/// # Errors
+/// [`PageError`].
+pub fn live_page(title: &str, text: &str) -> Result<String, PageError> {
+    // no tag of the text ends the script
+    let text = serde_json::to_string(text)?.replace('<', "\\u003c");
+    let editor = EDITOR.replace("{{text}}", &text);
+    Ok(filled(title, &[&SCRIPTS.concat(), LIVE].concat(), "", &editor))
+}
+
+/// The data of a page as JSON, uncompressed.
+///
+/// # Errors
+/// [`PageError`].
+pub fn data(explored: &Exploration) -> Result<String, PageError> {
+    Ok(serde_json::to_string(&pooled(explored)?)?)
+}
+
+fn filled(title: &str, script: &str, data: &str, editor: &str) -> String {
+    let title = html(title);
+    let parts = [("style", STYLE), ("script", script), ("data", data), ("title", &title), ("editor", editor)];
+    parts
         .iter()
-        .fold(TEMPLATE.to_owned(), |page, (name, part)| page.replace(&format!("{{{{{name}}}}}"), part)))
+        .fold(TEMPLATE.to_owned(), |page, (name, part)| page.replace(&format!("{{{{{name}}}}}"), part))
+}
+
+/// The data as JSON whose equal values are written once.
+fn pooled(explored: &Exploration) -> Result<Value, PageError> {
+    let mut pool = Pool::default();
+    let data = pool.put(serde_json::to_value(explored)?)?;
+    Ok(json!({ "pool": pool.into_values(), "data": data }))
 }
 
 /// The data as JSON whose equal values are written once, compressed, as text.
 fn packed(explored: &Exploration) -> Result<String, PageError> {
-    let mut pool = Pool::default();
-    let data = pool.put(serde_json::to_value(explored)?)?;
-    let json: Value = json!({ "pool": pool.into_values(), "data": data });
+    let json = pooled(explored)?;
     let mut gzip = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     gzip.write_all(&serde_json::to_vec(&json)?)?;
     Ok(STANDARD.encode(gzip.finish()?))

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
-use kingpost_explore::{Conditions, Exploration, Loop, Row, Statement, StepState, Subject, Term, page};
+use kingpost_explore::{
+    Conditions, Exploration, Explorer, Loop, Row, Statement, StepState, Subject, Term, data, live_page, page,
+};
 use kingpost_ir::Kernel;
-use kingpost_primitives::{Recipe, steps};
+use kingpost_primitives::{Means, Recipe, steps};
 use kingpost_sample::is_long_run;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -238,6 +240,84 @@ fn sources_and_counts_are_those_of_each_step() {
     assert!(explored.primitives["expand_array"].obligations.len() > 2);
 }
 
+/// Every statement has lines of its own in every source, and every barrier separates something.
+#[test]
+fn lines_of_sources_are_for_statements() {
+    // in C the work-items of a group run one after the other
+    let is_barrier =
+        |l: &str| ["__syncthreads();", "__syncwarp();", "barrier("].iter().any(|b| l.contains(b));
+    for state in matmul(70).steps {
+        let insns = &state.kernel.insns;
+        for (target, source) in &state.sources {
+            let lines = &source.text.lines;
+            assert!(!lines.is_empty(), "{target} after {}: {:?}", state.label, source.error);
+            assert_eq!((source.insns.len(), source.around.len()), (lines.len(), lines.len()));
+            for (k, statement) in insns.iter().enumerate() {
+                let own = |line: usize| source.insns[line].contains(&k) && lines[line].contains('=');
+                assert!((0..lines.len()).any(own), "{target}: no line is for {}", statement.name);
+            }
+            for (line, separated) in &source.barriers {
+                assert!(is_barrier(&lines[*line]), "{target} after {}: {}", state.label, lines[*line]);
+                // compilers of OpenCL C need some around loops with barriers
+                let serves = *target == "opencl" || !separated.is_empty();
+                assert!(serves, "{target} after {}: line {line} separates nothing", state.label);
+            }
+            let barriers = lines.iter().filter(|line| is_barrier(line));
+            assert_eq!(barriers.count(), source.barriers.len(), "{target} after {}", state.label);
+        }
+    }
+}
+
+/// The line that computes something is for the statement that does in the text, wherever it stands.
+#[test]
+fn a_line_is_for_the_statement_that_it_computes() {
+    let explored = matmul(70);
+    let last = explored.steps.last().unwrap();
+    let place = |name: &str| last.kernel.insns.iter().position(|s| s.name == name).unwrap();
+    let cuda = &last.sources["cuda"];
+    let of = |part: &str| {
+        let line = cuda.text.lines.iter().position(|line| line.contains(part)).unwrap();
+        cuda.insns[line].clone()
+    };
+    assert_eq!(of("a_tile[32*l1 + l0] = "), [place("fetch_a_tile")]);
+    assert_eq!(of("b_tile[32*l1 + l0] = "), [place("fetch_b_tile")]);
+    assert_eq!(of("acc += "), [place("acc_update")]);
+    assert_eq!(of("= acc;"), [place("store")]);
+    assert_eq!(of("a_tile[1024];"), [place("fetch_a_tile"), place("acc_update")]);
+    let loop_over_k = cuda.text.lines.iter().position(|line| line.contains("int k_tile = 0")).unwrap();
+    assert!(cuda.around[loop_over_k].contains(&place("acc_update")) && cuda.insns[loop_over_k].is_empty());
+    let tile = cuda.barriers.values().flatten().find(|s| s.var == "a_tile" && s.carrier.is_none()).unwrap();
+    assert_eq!((tile.source.as_str(), tile.sink.as_str()), ("fetch_a_tile", "acc_update"));
+}
+
+/// What was proved, and how: by isl, by the order of the loops, or nothing.
+#[test]
+fn steps_tell_what_they_proved() {
+    let explored = explored(JACOBI, TILES, &[("T", 8), ("n", 26)]);
+    let by = |step: usize, id: &str| {
+        let proved = explored.steps[step].proved.iter().find(|p| p.id == id);
+        proved.map(|p| p.by.clone()).unwrap_or_default()
+    };
+    assert_eq!(explored.steps[0].proved, []);
+    let order = by(4, "order");
+    // each of three reads, before and after
+    let told: Vec<_> = order.iter().map(|e| (e.means, e.of.as_str(), e.times)).collect();
+    let pair = |kind: &str| format!("{kind} of `u` from `s` to `s`");
+    let (anti, flow) = (pair("anti"), pair("flow"));
+    assert_eq!(told, [(Means::Empty, anti.as_str(), 3), (Means::Empty, flow.as_str(), 3)]);
+    assert_eq!(order[0].under, ["n >= 3", "T >= 1"]);
+    assert_eq!(by(4, "interchange_inames.nested")[0].means, Means::Form);
+    assert_eq!(by(4, "placement")[0].means, Means::Nothing);
+    for state in &explored.steps {
+        assert!(state.proved.iter().all(|p| !p.by.is_empty()), "{}", state.label);
+    }
+    // a step that is refused has proved nothing
+    let refused = self::explored(JACOBI, WRONG, &[]);
+    assert_eq!(refused.steps.last().unwrap().proved, []);
+    let placed = &matmul(70).steps[16];
+    assert_eq!(placed.proved.iter().find(|p| p.id == "placement").unwrap().by[0].means, Means::Empty);
+}
+
 #[test]
 fn a_page_is_one_file_with_equal_bytes() {
     let (a, b) = (page(&matmul(70)).unwrap(), page(&matmul(70)).unwrap());
@@ -249,6 +329,61 @@ fn a_page_is_one_file_with_equal_bytes() {
     // the name of a namespace is no request
     assert_eq!(a.matches("http").count(), a.matches("http://www.w3.org/2000/svg").count());
     assert!(a.len() < 200_000, "{} bytes", a.len());
+}
+
+/// What stays of a recipe is not made again, and the data are those of a fresh look.
+#[test]
+fn an_explorer_that_goes_on_finds_the_same() {
+    let kernel = kernel(JACOBI);
+    let mut explorer = Explorer::default();
+    let mut all = vec![recipe(TILES), recipe(WRONG), recipe(TILES), recipe(r#"{"steps": []}"#)];
+    let mut shorter = recipe(TILES);
+    shorter.steps.pop();
+    all.push(shorter);
+    for (k, recipe) in all.iter().enumerate() {
+        let params = values(&[("T", 8), ("n", 20 + k as i64)]);
+        let subject = Subject::new("x", &kernel, recipe).with_params(params);
+        let fresh = data(&Exploration::of(&subject).unwrap()).unwrap();
+        assert_eq!(data(&explorer.explore(&subject).unwrap()).unwrap(), fresh, "after edit {k}");
+        assert_eq!(data(&explorer.explore(&subject).unwrap()).unwrap(), fresh, "once more");
+    }
+}
+
+#[test]
+fn the_text_of_an_editor_ends_no_script() {
+    let page = live_page("<b>", "kernel k # </script><script>alert(1)</script> {{style}}\n").unwrap();
+    assert!(!page.contains("</script><script>alert") && page.contains("&lt;b&gt;"));
+    assert_eq!(page.matches("<script").count(), 3, "the data, the editor's text, the script");
+}
+
+/// A column of a tile: 32 lanes meet in one bank, and in none if rows are one longer.
+fn column(row: i64) -> Exploration {
+    let text = format!(
+        "kernel column\narg y: f32[32] out\ntemp t: f32[32, {row}] local\n\nfor j in 0..32 {{l.0}}\n  put: t[j, 0] = 1.0\nfor i in 0..32 {{l.0}}\n  \
+         get: y[i] = t[i, 0]\n"
+    );
+    explored(&text, r#"{"steps": []}"#, &[])
+}
+
+#[test]
+fn banks_are_those_of_the_engine() {
+    for (row, wavefronts) in [(32, 32), (33, 1)] {
+        let banks = &column(row).steps[0].counts.banks;
+        assert_eq!(banks.iter().map(|b| b.wavefronts).collect::<Vec<_>>(), [wavefronts; 2], "{banks:?}");
+    }
+}
+
+/// Neighbours along `x` read what a work-group writes.
+const RACE: &str = r#"{"steps": [{"tag": {"inames": "x", "tag": "g.0"}}]}"#;
+
+#[test]
+fn a_race_has_its_instances() {
+    let explored = explored(JACOBI, RACE, &[("T", 4), ("n", 10)]);
+    let last = explored.steps.last().unwrap();
+    let refusal = last.refusal.as_ref().unwrap();
+    assert_eq!((refusal.kind, refusal.obligation), ("placement", Some("placement")));
+    let [a, b] = [&refusal.source, &refusal.sink].map(|at| at.as_ref().unwrap().point.clone());
+    assert_ne!(a[1], b[1], "both are of one work-group");
 }
 
 /// The page's own script does what this file does by hand.
@@ -277,6 +412,9 @@ fn on_pages(script: &str) {
         ("matmul", matmul(5)),
         ("jacobi", explored(JACOBI, TILES, &[("T", 8), ("n", 26)])),
         ("refused", explored(JACOBI, WRONG, &[("T", 8), ("n", 26)])),
+        ("race", explored(JACOBI, RACE, &[("T", 4), ("n", 10)])),
+        ("column", column(32)),
+        ("padded", column(33)),
     ];
     for (name, explored) in explored {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{script}.html"));

@@ -8,6 +8,7 @@ mod support;
 mod commands;
 mod editor;
 mod launches;
+mod live;
 mod mcp;
 mod oclgrind;
 mod pocl;
