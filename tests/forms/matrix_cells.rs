@@ -118,7 +118,7 @@ fn copies_are_under_way_while_products_are_computed() {
     let problem = problem(Operator::Laplace, 3, 3, 1, 1);
     let (kernel, _) = transform(&problem.lowered, &overlapped(4, 8, 3)).unwrap();
     let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap().source;
-    let waits: Vec<usize> = cuda.match_indices("cp.async.wait_all").map(|(at, _)| at).collect();
+    let waits: Vec<usize> = cuda.match_indices("cp.async.wait_group").map(|(at, _)| at).collect();
     let copies: Vec<usize> = cuda.match_indices("cp.async.ca").map(|(at, _)| at).collect();
     let products: Vec<usize> = cuda.match_indices("mma.sync").map(|(at, _)| at).collect();
     let commit = cuda.find("atomicAdd").unwrap();

@@ -87,7 +87,7 @@ fn copies_go_on_while_products_are_computed() {
     let (kernel, _) = transform(&problem.lowered, &overlapped(2, 8, 99)).unwrap();
     let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap().source;
     let (blocks, _) = cuda.split_once("_tail").unwrap();
-    let waits: Vec<usize> = blocks.match_indices("cp.async.wait_all").map(|(at, _)| at).collect();
+    let waits: Vec<usize> = blocks.match_indices("cp.async.wait_group").map(|(at, _)| at).collect();
     let copies: Vec<usize> = blocks.match_indices("cp.async.ca").map(|(at, _)| at).collect();
     let products: Vec<usize> = blocks.match_indices("mma.sync").map(|(at, _)| at).collect();
     let [first, last] = waits[..] else { panic!("{} waits in\n{blocks}", waits.len()) };

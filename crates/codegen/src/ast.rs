@@ -3,7 +3,7 @@
 use crate::complex::ComplexOp;
 use kingpost_analysis::placement::Scope;
 use kingpost_ir::{InsnId, MathFn, ScalarType, UpdateOp};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A name in the source, safe in every target.
@@ -58,9 +58,12 @@ pub struct Fence {
     pub local: bool,
     /// Global memory.
     pub global: bool,
+    /// Statements of the target that every work-item runs first: each makes a group of the calls that it
+    /// made since the last one.
+    pub commits: BTreeSet<Name>,
     /// Statements of the target that every work-item runs before, after which calls that it made
-    /// are done.
-    pub completions: BTreeSet<Name>,
+    /// are done; how many of their last groups may go on.
+    pub completions: BTreeMap<Name, u8>,
     /// Where it stands in the loop tree: the name of the loop whose body has it, none for that of the kernel, and
     /// before which child; none for one that is not of the loop tree.
     pub place: Option<(Option<String>, usize)>,
@@ -312,6 +315,26 @@ pub enum IntFn {
     Min,
     /// Larger of two.
     Max,
+}
+
+impl Fence {
+    /// One that orders and completes nothing.
+    pub(crate) const fn nothing() -> Self {
+        Self {
+            scope: Scope::WorkItem,
+            local: false,
+            global: false,
+            commits: BTreeSet::new(),
+            completions: BTreeMap::new(),
+            place: None,
+        }
+    }
+
+    /// What is left of it if it orders and completes nothing.
+    pub(crate) fn commits_alone(&self) -> Option<Self> {
+        let left = Self { commits: self.commits.clone(), place: self.place.clone(), ..Self::nothing() };
+        (!left.commits.is_empty()).then_some(left)
+    }
 }
 
 impl Declare {

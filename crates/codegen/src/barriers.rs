@@ -11,9 +11,13 @@
 //! A call that completes later asks for its completion at the barrier as well, and for both as late
 //! as the dependence allows: a completion waits for all calls before it, so that it must not stand
 //! after those of the next iteration.
+//!
+//! Where calls form groups, one is made of those of an iteration of the innermost list in which they
+//! part from what waits for them, behind neighbouring statements that make some. It stands outside of
+//! their guards, so that every iteration has a group, perhaps an empty one, and waits can count.
 
-use crate::ast::{Fence, Name};
-use crate::completions::Completions;
+use crate::ast::Fence;
+use crate::completions::{Completions, Kind};
 use kingpost_analysis::placement::{Barrier as Sync, Scope, first_bounded_by};
 use kingpost_ir::{AddressSpace, Id, InameId, InsnId, Kernel, Node};
 use std::cmp::Reverse;
@@ -56,17 +60,7 @@ impl BarrierPlan {
                 let list = need.list();
                 let gap = if need.carried { need.end } else { need.last_gap() };
                 let scope = plan.at(list, gap).map_or(need.scope, |there| there.scope.max(need.scope));
-                let nothing = BTreeSet::new();
-                plan.gaps
-                    .entry((list, gap))
-                    .or_insert(Fence {
-                        scope,
-                        local: false,
-                        global: false,
-                        completions: nothing,
-                        place: None,
-                    })
-                    .scope = scope;
+                plan.gaps.entry((list, gap)).or_insert_with(Fence::nothing).scope = scope;
             }
         }
         for need in &needs {
@@ -74,11 +68,10 @@ impl BarrierPlan {
         }
         if !completions.is_empty() {
             // what is under way at the end of the kernel is done there
-            let (scope, nothing) = (Scope::WorkItem, BTreeSet::new());
-            let last = Fence { scope, local: false, global: false, completions: nothing, place: None };
-            let last = plan.gaps.entry((None, kernel.body.len())).or_insert(last);
-            last.completions.extend(completions.all());
+            let last = plan.gaps.entry((None, kernel.body.len())).or_insert_with(Fence::nothing);
+            last.completions.extend(completions.all().into_iter().map(|kind| (kind.wait, 0)));
         }
+        plan.commit(&needs, completions, &paths, &lengths);
         for ((list, gap), fence) in &mut plan.gaps {
             fence.place = Some((list.map(|l| kernel.inames[l].name.clone()), *gap));
         }
@@ -90,7 +83,7 @@ impl BarrierPlan {
     fn fence(&mut self, need: &Need) {
         let orders = |f: &Fence| {
             let memory = need.scope == Scope::WorkItem || if need.global { f.global } else { f.local };
-            memory && need.completion.as_ref().is_none_or(|c| f.completions.contains(c))
+            memory && need.completion.as_ref().is_none_or(|kind| f.completions.contains_key(&kind.wait))
         };
         if self.gaps.iter().any(|gap| need.is_met_by(gap) && orders(gap.1)) {
             return;
@@ -100,7 +93,36 @@ impl BarrierPlan {
                 fence.global |= need.global;
                 fence.local |= !need.global;
             }
-            fence.completions.extend(need.completion.clone());
+            fence.completions.extend(need.completion.iter().map(|kind| (kind.wait.clone(), 0)));
+        }
+    }
+
+    /// Makes groups of calls.
+    fn commit(
+        &mut self,
+        needs: &[Need],
+        completions: &Completions,
+        paths: &[Path],
+        lengths: &BTreeMap<List, usize>,
+    ) {
+        let insns = completions.insns();
+        for (insn, kind) in &insns {
+            let Some(commit) = &kind.commit else { continue };
+            let of_kind = || needs.iter().filter(|need| need.completion.as_ref() == Some(*kind));
+            // what nothing waits for is done at the end of the kernel
+            let level = of_kind().filter(|need| need.insn == *insn).map(|need| need.level).max().unwrap_or(0);
+            let (list, child) = paths[insn.index()][level];
+            let calls = |gap: usize| {
+                insns.iter().any(|(other, of)| of == kind && paths[other.index()].contains(&(list, gap)))
+            };
+            let waits = |gap: usize| {
+                let here = |need: &Need| !need.carried && need.list() == list && need.last_gap() == gap;
+                self.gaps.get(&(list, gap)).is_some_and(|fence| fence.completions.contains_key(&kind.wait))
+                    || of_kind().any(here)
+            };
+            let last = (child + 1..lengths[&list]).find(|gap| !calls(*gap) || waits(*gap));
+            let gap = last.unwrap_or(lengths[&list]);
+            self.gaps.entry((list, gap)).or_insert_with(Fence::nothing).commits.insert(commit.clone());
         }
     }
 }
@@ -131,6 +153,8 @@ fn paths(kernel: &Kernel) -> (Vec<Path>, BTreeMap<List, usize>) {
 type Path = Vec<(List, usize)>;
 
 struct Need {
+    /// The source itself.
+    insn: InsnId,
     source: Path,
     sink: Path,
     /// Level of the list in which they part, or of the body of the carrying loop.
@@ -139,7 +163,7 @@ struct Need {
     global: bool,
     scope: Scope,
     /// What completes the source.
-    completion: Option<Name>,
+    completion: Option<Kind>,
     /// The gap after the last child of the list.
     end: usize,
 }
@@ -166,7 +190,8 @@ impl Need {
         sink.get(level)?;
         let global = kernel.vars[sync.var].space == AddressSpace::Global;
         let (carried, scope) = (sync.carrier.is_some(), sync.scope);
-        Some(Self { source, sink, level, carried, global, scope, completion: None, end: 0 })
+        let insn = sync.source;
+        Some(Self { insn, source, sink, level, carried, global, scope, completion: None, end: 0 })
     }
 
     fn list(&self) -> List {

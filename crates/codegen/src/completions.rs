@@ -1,17 +1,52 @@
 //! What completes the calls of a target that run asynchronously.
 
-use crate::ast::Name;
+use crate::ast::{Fence, Name};
 use crate::callees;
 use crate::error::CodegenError;
 use crate::target::{Completion, TargetDescription};
+use kingpost_analysis::Analysis;
 use kingpost_analysis::placement::Barrier;
-use kingpost_ir::calls::{Piece, TargetCode, touched_later};
+use kingpost_ir::calls::{self, Piece, TargetCode, touched_later};
 use kingpost_ir::{InsnId, Kernel, VarId};
+use kingpost_isl::IslError;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// For each instruction of such calls and each array that it touches later, the completion.
+/// Groups after which nothing is told apart: a call with so many behind it is the oldest.
+pub(crate) const OLDEST: u8 = 16;
+
+/// Statements that complete calls.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Kind {
+    /// What makes a group of calls, if they are completed group by group.
+    pub(crate) commit: Option<Name>,
+    /// What waits for them.
+    pub(crate) wait: Name,
+}
+
+impl Kind {
+    fn of(completion: &calls::Completion) -> Self {
+        Self { commit: completion.commit().map(Into::into), wait: completion.wait().into() }
+    }
+
+    /// How many groups a call has behind it after a fence, its own included, if it had `age` before; none
+    /// if it is done. A wait knows nothing of calls that no group holds yet.
+    pub(crate) fn behind(&self, fence: &Fence, age: u8) -> Option<u8> {
+        let waits = fence.completions.get(&self.wait);
+        let Some(commit) = &self.commit else { return waits.is_none().then_some(age) };
+        let age = OLDEST.min(age + u8::from(fence.commits.contains(commit)));
+        let done = waits.is_some_and(|going_on| age > *going_on);
+        (!done).then_some(age)
+    }
+}
+
+/// What completes the instructions of such calls.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Completions(BTreeMap<(InsnId, VarId), Name>);
+pub(crate) struct Completions {
+    /// For each instruction and each array that it touches later.
+    kinds: BTreeMap<(InsnId, VarId), Kind>,
+    /// Iterations of its carrier between the ends of a sync, where that is more than one.
+    apart: BTreeMap<Barrier, u8>,
+}
 
 /// Code that says nothing of a completion waits for itself.
 fn check_waits(callee: &str, code: &TargetCode, target: &TargetDescription) -> Result<(), CodegenError> {
@@ -46,35 +81,61 @@ impl Completions {
                 check_waits(callee.name(), code, target)?;
                 continue;
             };
-            let completion: Name = completion.as_str().into();
+            let completion = Kind::of(completion);
             for var in touched_later(callee, &call.binding) {
                 let insns = call.binding.insns.iter();
-                found.0.extend(insns.map(|insn| ((*insn, var), completion.clone())));
+                found.kinds.extend(insns.map(|insn| ((*insn, var), completion.clone())));
             }
         }
         Ok(found)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Counts the iterations between calls in groups and what waits for them.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub(crate) fn count_iterations(&mut self, kernel: &Kernel, syncs: &[Barrier]) -> Result<(), IslError> {
+        let analysis = Analysis::of(kernel);
+        for sync in syncs {
+            if self.of(kernel, sync).is_some_and(|kind| kind.commit.is_some()) {
+                let apart = analysis.iterations_apart(sync, OLDEST.into())?;
+                self.apart.extend(u8::try_from(apart).ok().map(|apart| (sync.clone(), apart)));
+            }
+        }
+        Ok(())
     }
 
-    /// All completions, without repetition.
-    pub(crate) fn all(&self) -> BTreeSet<Name> {
-        self.0.values().cloned().collect()
+    /// Iterations of the carrier that are at least between the ends of a sync.
+    pub(crate) fn iterations_apart(&self, sync: &Barrier) -> u8 {
+        // what is not counted may be in the next one
+        self.apart.get(sync).copied().unwrap_or(1)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+    }
+
+    /// All kinds, without repetition.
+    pub(crate) fn all(&self) -> BTreeSet<Kind> {
+        self.kinds.values().cloned().collect()
+    }
+
+    /// The instructions of calls, each with its kind.
+    pub(crate) fn insns(&self) -> BTreeSet<(InsnId, &Kind)> {
+        self.kinds.iter().map(|((insn, _), kind)| (*insn, kind)).collect()
     }
 
     /// The completion of an instruction.
-    pub(crate) fn of_insn(&self, insn: InsnId) -> Option<&Name> {
-        self.0.iter().find(|((source, _), _)| *source == insn).map(|(_, completion)| completion)
+    pub(crate) fn of_insn(&self, insn: InsnId) -> Option<&Kind> {
+        self.kinds.iter().find(|((source, _), _)| *source == insn).map(|(_, kind)| kind)
     }
 
     /// What must stand between the ends of a sync besides a barrier. Arrays that share a buffer are
     /// one.
-    pub(crate) fn of(&self, kernel: &Kernel, sync: &Barrier) -> Option<Name> {
+    pub(crate) fn of(&self, kernel: &Kernel, sync: &Barrier) -> Option<Kind> {
         let storage = |var: VarId| kernel.vars[var].storage.as_ref();
         let same = |var: VarId| var == sync.var || storage(var).is_some_and(|s| Some(s) == storage(sync.var));
-        let mut of_source = self.0.iter().filter(|((insn, var), _)| *insn == sync.source && same(*var));
-        of_source.next().map(|(_, completion)| completion.clone())
+        let mut of_source = self.kinds.iter().filter(|((insn, var), _)| *insn == sync.source && same(*var));
+        of_source.next().map(|(_, kind)| kind.clone())
     }
 }

@@ -96,13 +96,7 @@ mod tests {
     #[test]
     fn work_items_that_wait_for_others_do_not_leave_the_loop() {
         assert_eq!(ended(Vec::new()), Some("on".into()));
-        let fence = Fence {
-            scope: Scope::Group,
-            local: true,
-            global: false,
-            completions: BTreeSet::new(),
-            place: None,
-        };
+        let fence = Fence { scope: Scope::Group, local: true, ..Fence::nothing() };
         assert_eq!(ended(vec![Stmt::Barrier(fence)]), None);
     }
 }

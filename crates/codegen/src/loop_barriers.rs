@@ -10,7 +10,6 @@
 
 use crate::ast::{Block, Fence, Stmt};
 use kingpost_analysis::placement::Scope;
-use std::collections::BTreeSet;
 
 /// Puts a barrier before each loop that holds one, and at the head of its body, where none
 /// stands. All work-items of a group arrive there, as they do at the one inside.
@@ -44,11 +43,5 @@ fn has_barrier(stmt: &Stmt) -> bool {
 
 /// One that orders local memory, which is the least that OpenCL has.
 fn barrier() -> Stmt {
-    Stmt::Barrier(Fence {
-        scope: Scope::Group,
-        local: true,
-        global: false,
-        completions: BTreeSet::new(),
-        place: None,
-    })
+    Stmt::Barrier(Fence { scope: Scope::Group, local: true, ..Fence::nothing() })
 }

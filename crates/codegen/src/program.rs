@@ -152,8 +152,9 @@ pub(crate) fn lower(
     let storage = Storage::new(placed, &mut env)?;
     check_bounds(kernel)?;
     enter_hardware(&mut env, &axes);
-    let completions = Completions::new(kernel, target)?;
+    let mut completions = Completions::new(kernel, target)?;
     let syncs = syncs(placed, target, &axes, &completions);
+    completions.count_iterations(kernel, &syncs)?;
     let barriers = BarrierPlan::new(kernel, &syncs, &completions);
     let mut constants = Vec::new();
     let shared = syncs.iter().map(|s| s.var).collect();

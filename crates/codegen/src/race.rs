@@ -3,18 +3,23 @@
 //! It shares nothing with the placement of barriers but the list of what needs one. For each sync
 //! it follows, in order of execution, whether the source has run and no barrier since that orders
 //! its memory. A call that runs asynchronously must have been completed before that barrier, and
-//! before the end of the kernel.
+//! before the end of the kernel. Calls in groups have ages, the groups that were made since: 0 in none, one
+//! more for each that is made, and a wait for all groups but the last `n` completes those older than `n`.
+//! Branches take the least.
 
 mod completing;
 mod event;
+mod state;
 
 use crate::ast::{Block, Fence, Name, Stmt};
-use crate::completions::Completions;
+use crate::completions::{Completions, Kind, OLDEST};
 use crate::error::CodegenError;
 use event::{Event, Loop};
 use kingpost_analysis::placement::{Barrier, Scope, first_bounded_by};
 use kingpost_ir::{AddressSpace, AxisTag, Id, InameId, InsnId, Kernel};
-use std::collections::{BTreeMap, BTreeSet};
+use state::{Stage, State};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// Maximum number of steps that dropping barriers takes; above it, barriers that could go stay.
 const BUDGET: usize = 2_000_000;
@@ -48,6 +53,7 @@ pub(crate) fn settle_barriers(
     }
     let (barriers, size) = body.iter().map(counts).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
     if barriers * size * syncs.len().max(1) <= BUDGET {
+        outline.let_groups_go_on();
         outline.drop_needless();
         settle(body, &mut outline.fences.into_iter());
     }
@@ -84,14 +90,16 @@ struct Outline<'s> {
     fences: Vec<Option<Fence>>,
     ends: Vec<Ends<'s>>,
     /// Completions that must come before the end, each with what concerns it.
-    outstanding: Vec<(Name, Vec<Event>)>,
+    outstanding: Vec<(Kind, Vec<Event>)>,
 }
 
 /// The ends of a sync and the loops that count for it.
 struct Ends<'s> {
     sync: &'s Barrier,
     /// What completes the source, if it runs asynchronously.
-    completion: Option<Name>,
+    completion: Option<Kind>,
+    /// Iterations of the carrier that are at least between source and sink.
+    apart: usize,
     /// Whether it is through global memory, else local.
     global: bool,
     carrier: Loop,
@@ -130,11 +138,15 @@ impl<'s> Outline<'s> {
         let events = events(body, &|name| first.get(name).copied(), &is_end, &mut fences);
         let of_sync = |sync| {
             let completion = completions.of(kernel, sync);
-            let ends = Ends { completion, ..Ends::of(kernel, sync, &loops, &by_name) };
+            let ends = Ends::of(kernel, sync, &loops, &by_name);
+            // the bounds of a loop are read before its iterations
+            let bounds = ends.bounded.iter().any(Option::is_some);
+            let apart = if bounds { 1 } else { completions.iterations_apart(sync).into() };
+            let ends = Ends { completion, apart, ..ends };
             Ends { events: ends.concerning(&events), ..ends }
         };
         let ends = syncs.iter().map(of_sync).collect();
-        let issued = |c: &Name| completing::concerning(&events, &|insn| completions.of_insn(insn) == Some(c));
+        let issued = |c: &Kind| completing::concerning(&events, &|insn| completions.of_insn(insn) == Some(c));
         let outstanding = completions.all().into_iter().map(|c| (c.clone(), issued(&c))).collect();
         Self { fences, ends, outstanding }
     }
@@ -142,8 +154,9 @@ impl<'s> Outline<'s> {
     /// The first completion without which a call may be under way at the end.
     fn first_outstanding(&self) -> Option<&Name> {
         let mut all = self.outstanding.iter();
-        let found = all.find(|(name, events)| completing::is_outstanding(events, &self.fences, name, false));
-        found.map(|(name, _)| name)
+        let found =
+            all.find(|(kind, events)| completing::youngest(events, &self.fences, kind, None).is_some());
+        found.map(|(kind, _)| &kind.wait)
     }
 
     fn is_sound(&self) -> bool {
@@ -160,6 +173,27 @@ impl<'s> Outline<'s> {
         found.map(|ends| ends.sync)
     }
 
+    /// Lets as many groups of calls go on after each wait as every sync allows, from the first wait to
+    /// the last: where a later one waits for the same calls, the earlier one need not.
+    fn let_groups_go_on(&mut self) {
+        let grouped = self.outstanding.iter().filter(|(kind, _)| kind.commit.is_some());
+        let waits: Vec<Name> = grouped.map(|(kind, _)| kind.wait.clone()).collect();
+        for k in 0..self.fences.len() {
+            for wait in &waits {
+                for going_on in 1..OLDEST {
+                    let waiting = self.fences[k].as_mut().and_then(|fence| fence.completions.get_mut(wait));
+                    let Some(waiting) = waiting else { break };
+                    let before = std::mem::replace(waiting, going_on);
+                    if !self.is_sound() {
+                        let fence = self.fences[k].as_mut();
+                        fence.and_then(|fence| fence.completions.insert(wait.clone(), before));
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
     /// Takes away barriers without which every sync is still separated, from the last to the
     /// first: after an unrolled loop the one at the end of its last copy, for example. The memory
     /// that one orders may be left to the one before it.
@@ -167,6 +201,7 @@ impl<'s> Outline<'s> {
         for k in (0..self.fences.len()).rev() {
             let kept = self.fences.clone();
             let Some(fence) = self.fences[k].take() else { continue };
+            self.fences[k] = fence.commits_alone();
             if self.is_sound() {
                 continue;
             }
@@ -189,7 +224,7 @@ impl<'s> Outline<'s> {
     fn drop_needless_completions(&mut self) {
         for k in 0..self.fences.len() {
             let Some(fence) = self.fences[k].clone().filter(|f| !f.completions.is_empty()) else { continue };
-            let without = Fence { completions: BTreeSet::new(), ..fence.clone() };
+            let without = Fence { completions: BTreeMap::new(), ..fence.clone() };
             let alone = Fence { scope: Scope::WorkItem, local: false, global: false, ..fence.clone() };
             for less in [without, alone] {
                 self.fences[k] = Some(less);
@@ -260,6 +295,7 @@ impl<'s> Ends<'s> {
         Self {
             sync,
             completion: None,
+            apart: 1,
             global: kernel.vars[sync.var].space == AddressSpace::Global,
             carrier: sync.carrier.as_ref().and_then(by_name),
             bounded,
@@ -317,37 +353,6 @@ fn first_race<'s>(
     Outline::of(kernel, syncs, &completions, names, body).first_race()
 }
 
-/// How far a source is that may have run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    /// Nothing is left to wait for.
-    #[default]
-    Ordered,
-    /// Done, with no barrier since.
-    Done,
-    /// Under way, with no completion since.
-    Issued,
-}
-
-/// What is known at a point.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct State {
-    /// Of the source in this iteration of the common loops.
-    fresh: Stage,
-    /// Of the source in an earlier iteration of the carrier.
-    carried: Stage,
-}
-
-impl State {
-    fn join(self, other: Self) -> Self {
-        Self { fresh: self.fresh.max(other.fresh), carried: self.carried.max(other.carried) }
-    }
-
-    fn each(self, next: impl Fn(Stage) -> Stage) -> Self {
-        Self { fresh: next(self.fresh), carried: next(self.carried) }
-    }
-}
-
 struct Walk<'a> {
     ends: &'a Ends<'a>,
     fences: &'a [Option<Fence>],
@@ -366,25 +371,30 @@ impl Walk<'_> {
         match event {
             Event::Run(origins) => self.together(origins, state, self.done()),
             Event::Issue(origins) => {
-                let issued = self.ends.completion.as_ref().map_or(self.done(), |_| Stage::Issued);
+                let issued = Stage::Issued(Reverse(0));
+                let issued = self.ends.completion.as_ref().map_or(self.done(), |_| issued);
                 self.together(origins, state, issued)
             }
             Event::Barrier(k) => self.fences[*k].as_ref().map_or(state, |fence| self.behind(fence, state)),
             Event::Iteration(l) => self.next_iteration(*l, state),
             Event::If(body) => state.join(self.block(body, state)),
-            Event::For(l, body) => {
-                let state = self.head(*l, state);
-                let once = self.block(body, state);
-                let once = self.head(*l, once);
-                let again = self.next_iteration(*l, once);
-                if again == state {
-                    // the second iteration is the first: without this, nests are walked 2^depth
-                    // times
-                    return state.join(once);
-                }
-                let twice = self.block(body, again);
-                state.join(once).join(self.head(*l, twice))
+            Event::For(l, body) => self.repeat(*l, body, state),
+        }
+    }
+
+    /// Iterations until another one would find what those before have found.
+    fn repeat(&mut self, l: Loop, body: &[Event], state: State) -> State {
+        let mut first = self.head(l, state);
+        let mut after = first;
+        loop {
+            let once = self.block(body, first);
+            let once = self.head(l, once);
+            after = after.join(once);
+            let again = first.join(self.next_iteration(l, once));
+            if again == first {
+                return after;
             }
+            first = again;
         }
     }
 
@@ -395,13 +405,17 @@ impl Walk<'_> {
 
     /// Completions come before the barrier.
     fn behind(&self, fence: &Fence, state: State) -> State {
-        let completed = self.ends.completion.as_ref().is_some_and(|c| fence.completions.contains(c));
         let ordered = self.is_ordered_by(fence);
-        state.each(|stage| match stage {
-            Stage::Issued if !completed => Stage::Issued,
-            Stage::Issued | Stage::Done | Stage::Ordered if ordered => Stage::Ordered,
-            Stage::Issued | Stage::Done => self.done(),
-            Stage::Ordered => Stage::Ordered,
+        state.each(|stage| {
+            if let (Stage::Issued(Reverse(age)), Some(kind)) = (stage, &self.ends.completion)
+                && let Some(age) = kind.behind(fence, age)
+            {
+                return Stage::Issued(Reverse(age));
+            }
+            match stage {
+                Stage::Issued(_) | Stage::Done if !ordered => self.done(),
+                Stage::Issued(_) | Stage::Done | Stage::Ordered => Stage::Ordered,
+            }
         })
     }
 
@@ -425,11 +439,11 @@ impl Walk<'_> {
         let sync = self.ends.sync;
         // The sink first: an instruction may be both, and does not race with its own instance.
         if origin == sync.sink {
-            let found = if sync.carrier.is_some() { state.carried } else { state.fresh };
+            let found = state.before(if sync.carrier.is_some() { self.ends.apart } else { 0 });
             self.race |= found != Stage::Ordered;
         }
         if origin == sync.source {
-            state.fresh = state.fresh.max(stage);
+            state.run(stage);
         }
         state
     }
@@ -444,8 +458,7 @@ impl Walk<'_> {
             return state;
         }
         if self.ends.carrier == l {
-            let carried = state.carried.max(state.fresh);
-            return State { fresh: Stage::Ordered, carried };
+            return state.next_iteration(self.ends.apart);
         }
         let depth = |l: Loop| self.ends.common.iter().position(|other| *other == l);
         match (depth(l), self.ends.carrier.and_then(|carrier| depth(Some(carrier)))) {

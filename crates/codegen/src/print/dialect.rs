@@ -4,7 +4,9 @@ use crate::ast::{Fence, For, LoopKind, Stmt};
 use crate::function::Param;
 use crate::target::TargetDescription;
 use kingpost_analysis::placement::Scope;
+use kingpost_ir::calls::GROUPS;
 use kingpost_ir::{MathFn, ScalarType};
+use std::borrow::Cow;
 
 /// Infinity or not-a-number among the first values of a table. CUDA's functions and OpenCL's `NAN`
 /// are no constants there, a quotient is one everywhere.
@@ -61,10 +63,13 @@ impl TargetDescription {
         format!("{}{qualifier}{ty} *{restrict}{name}", self.words.global)
     }
 
-    /// The completions that a barrier waits for, and the barrier itself.
-    pub(crate) fn barrier<'f>(&self, fence: &'f Fence) -> impl Iterator<Item = &'f str> {
-        let barrier = (fence.scope > Scope::WorkItem).then(|| (self.words.barrier)(fence));
-        fence.completions.iter().map(|statement| &**statement).chain(barrier)
+    /// The groups of calls that end before a barrier, the completions that it waits for, and the barrier
+    /// itself.
+    pub(crate) fn barrier<'f>(&self, fence: &'f Fence) -> impl Iterator<Item = Cow<'f, str>> {
+        let barrier = (fence.scope > Scope::WorkItem).then(|| Cow::from((self.words.barrier)(fence)));
+        let commits = fence.commits.iter().map(|statement| Cow::from(&**statement));
+        let waits = fence.completions.iter().map(|(wait, n)| Cow::from(wait.replace(GROUPS, &n.to_string())));
+        commits.chain(waits).chain(barrier)
     }
 
     /// A function of the mathematics library.

@@ -210,7 +210,7 @@ impl Printer {
             Stmt::If { condition, body } => self.conditional(condition, body),
             Stmt::For(f) => self.for_loop(f),
             Stmt::Iteration(_) => {}
-            Stmt::Barrier(fence) => self.dialect.barrier(fence).for_each(|statement| self.line(statement)),
+            Stmt::Barrier(fence) => self.dialect.barrier(fence).for_each(|statement| self.line(&statement)),
         }
     }
 

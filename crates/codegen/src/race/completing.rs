@@ -1,8 +1,10 @@
 //! Whether calls that run asynchronously are done at the end of the kernel.
 
 use super::event::Event;
-use crate::ast::{Fence, Name};
+use crate::ast::Fence;
+use crate::completions::Kind;
 use kingpost_ir::InsnId;
+use std::cmp::Reverse;
 
 /// The events that concern calls of some instructions: those, barriers, and what holds either.
 pub(super) fn concerning(events: &[Event], wanted: &dyn Fn(InsnId) -> bool) -> Vec<Event> {
@@ -17,20 +19,22 @@ pub(super) fn concerning(events: &[Event], wanted: &dyn Fn(InsnId) -> bool) -> V
     events.iter().filter_map(of_event).filter(holds).collect()
 }
 
-/// Whether a call may be under way after these events, if one may be before them.
-pub(super) fn is_outstanding(
+/// How many groups a call that may be under way after these events has behind it at least, if there was
+/// one with so many `before`.
+pub(super) fn youngest(
     events: &[Event],
     fences: &[Option<Fence>],
-    completion: &Name,
-    before: bool,
-) -> bool {
+    kind: &Kind,
+    before: Option<Reverse<u8>>,
+) -> Option<Reverse<u8>> {
     events.iter().fold(before, |before, event| match event {
-        Event::Issue(_) => true,
-        Event::Barrier(k) => {
-            before && !fences[*k].as_ref().is_some_and(|fence| fence.completions.contains(completion))
-        }
-        // run once or not; again would find what the first time left
-        Event::If(body) | Event::For(_, body) => before | is_outstanding(body, fences, completion, before),
+        Event::Issue(_) => Some(Reverse(0)),
+        Event::Barrier(k) => match (&fences[*k], before) {
+            (Some(fence), Some(Reverse(age))) => kind.behind(fence, age).map(Reverse),
+            (None, before) | (_, before @ None) => before,
+        },
+        // run once or not; again would find what the first time left, or older calls
+        Event::If(body) | Event::For(_, body) => before.max(youngest(body, fences, kind, before)),
         Event::Run(_) | Event::Iteration(_) => before,
     })
 }

@@ -92,7 +92,7 @@ fn a_completion_comes_before_the_barrier() {
     };
     let fence = fence.unwrap();
     let alone = Fence { scope: Scope::WorkItem, local: false, global: false, ..fence.clone() };
-    inside[at] = Stmt::Barrier(Fence { completions: BTreeSet::new(), ..fence });
+    inside[at] = Stmt::Barrier(Fence { completions: BTreeMap::new(), ..fence });
     inside.insert(at + 1, Stmt::Barrier(alone));
     assert_eq!(
         first_race(&kernel, &placed.placement.barriers, &names, &body).map(|s| s.sink),
@@ -161,5 +161,38 @@ fn every_barrier_of_an_unrolled_tile_loop_is_needed() {
     // load, |, use, |, load, |, use, |, load, |, use: nothing follows the last
     for k in 0..5 {
         assert!(race_without(&text, k).is_some(), "barrier {k}");
+    }
+}
+
+const BATCHES: &str = "kernel batches\n\nparam n: i32\narg u: f64[n, 64] in\narg y: f64[n, 64] out\n\
+    temp t: f64[4, 64] local\n\ncallee copy\n  arg a: f64[1] in\n  arg b: f64[1] out\n\n  s: b[0] = a[0]\n  \
+    code cuda completes(commit \"end;\", wait \"wait {n};\") (\"copy({&a[0]}, {&b[0]});\")\n\n\
+    for p in 0..min(3, n)\n  for m in 0..64 {l.0}\n    call copy\n      f: t[p mod 4, m] = u[p, m]\n\
+    for k in 0..n\n  for l in 0..64 where k + 4 <= n {l.0}\n    call copy\n      c: t[(k + 3) mod 4, l] = u[k + 3, l]\n  \
+    for j in 0..64 {l.0}\n    r: y[k, j] = t[k mod 4, 63 - j]\n";
+
+/// Every wait lets as many groups go on as may, and every group is needed.
+#[test]
+fn one_more_group_or_none_is_a_race() {
+    let kernel = kingpost_ir::text::parse(BATCHES).unwrap();
+    let placed = PlacedKernel::new(&kernel).unwrap();
+    let body = placed.code(Target::Cuda, &Options::default()).unwrap().function.body;
+    let names: Vec<Name> = kernel.inames.values().map(|i| i.name.as_str().into()).collect();
+    let syncs = &placed.placement.barriers;
+    let mut completions = Completions::new(&kernel, Target::Cuda.description()).unwrap();
+    completions.count_iterations(&kernel, syncs).unwrap();
+    let outline = || Outline::of(&kernel, syncs, &completions, &names, &body);
+    assert!(outline().is_sound());
+    let waits = |fence: &Fence| fence.completions.values().copied().next();
+    let all: Vec<_> = outline().fences.iter().flatten().map(|f| (f.commits.len(), waits(f))).collect();
+    assert_eq!(all, [(1, Some(0)), (1, None), (0, Some(2)), (0, Some(0))]);
+    for (k, (commits, wait)) in all.into_iter().enumerate() {
+        let mut more = outline();
+        let fence = more.fences[k].as_mut().unwrap();
+        fence.completions.values_mut().for_each(|going_on| *going_on += 1);
+        assert_eq!(more.is_sound(), wait.is_none(), "one more group after barrier {k}");
+        let mut fewer = outline();
+        fewer.fences[k].as_mut().unwrap().commits.clear();
+        assert_eq!(fewer.is_sound(), commits == 0, "no group before barrier {k}");
     }
 }

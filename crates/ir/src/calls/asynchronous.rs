@@ -8,18 +8,67 @@
 use super::{Arg, Binding, Callee, Mismatch, Piece, TargetCode};
 use crate::ids::{Id, VarId};
 use crate::kernel::{AddressSpace, Kernel, WriteOp};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+
+/// What stands in the wait of [`Completion::Groups`] for the number of groups that may go on.
+pub const GROUPS: &str = "{n}";
+
+/// Statements of a target's language that complete calls whose code runs asynchronously.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Completion {
+    /// After this statement, all calls that the work-item has made are done.
+    All(String),
+    /// The calls that a work-item makes form groups, which are done in order.
+    Groups {
+        /// Makes a group of the calls since the last one, perhaps of none.
+        commit: String,
+        /// After this statement, all groups but the last [`GROUPS`] are done.
+        wait: String,
+    },
+}
+
+impl Completion {
+    /// The statement that makes a group, if there are groups.
+    pub fn commit(&self) -> Option<&str> {
+        match self {
+            Self::All(_) => None,
+            Self::Groups { commit, .. } => Some(commit),
+        }
+    }
+
+    /// The statement that waits, as it is declared.
+    pub fn wait(&self) -> &str {
+        let (Self::All(wait) | Self::Groups { wait, .. }) = self;
+        wait
+    }
+
+    /// What is wrong with the statements, if anything.
+    fn check(&self) -> Result<(), String> {
+        if self.wait().trim().is_empty() || self.commit().is_some_and(|commit| commit.trim().is_empty()) {
+            return Err("it completes by nothing; say by which statement".into());
+        }
+        match (self.commit(), self.wait().contains(GROUPS)) {
+            (Some(_), true) | (None, false) => Ok(()),
+            (Some(_), false) => Err(format!(
+                "it commits groups and waits for no number of them; say `{GROUPS}` where the wait has it"
+            )),
+            (None, true) => Err(format!(
+                "it waits for all groups but `{GROUPS}`, and nothing commits one; say `commit \"...\"`"
+            )),
+        }
+    }
+}
 
 /// Checks code that completes later: the meaning stores, and reads nothing that it stores; the code
 /// names what is written by its address, as its value is not there yet; one work-item makes a call.
 ///
 /// # Errors
 /// What is wrong.
-pub(super) fn check_code(callee: &Callee, code: &TargetCode) -> Result<(), String> {
+pub(super) fn check_code(callee: &Callee, code: &TargetCode, completion: &Completion) -> Result<(), String> {
     let k = &callee.kernel;
-    if code.completes.as_ref().is_some_and(|text| text.trim().is_empty()) {
-        return Err("it completes by nothing; say by which statement".into());
-    }
+    completion.check()?;
     if callee.is_collective() {
         return Err("it completes later, and several work-items make a call; let one make it".into());
     }

@@ -40,7 +40,7 @@ mod tests;
 mod unify;
 mod window;
 
-pub use asynchronous::touched_later;
+pub use asynchronous::{Completion, GROUPS, touched_later};
 pub(crate) use find::groups;
 pub use find::{Call, CallPlace};
 pub use state::Mismatch;
@@ -76,10 +76,9 @@ pub struct TargetCode {
     /// Bytes of which every address in the code is a multiple.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aligned: Option<u64>,
-    /// If the call runs asynchronously after the code has run: the statement of the target's language
-    /// after which all calls that the work-item has made are done.
+    /// If the call runs asynchronously after the code has run: what completes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub completes: Option<String>,
+    pub completes: Option<Completion>,
     /// Statements of the target's language, with places for arguments.
     pub text: Vec<Piece>,
 }
@@ -289,8 +288,8 @@ impl Callee {
         if let Some(bytes) = code.aligned.filter(|n| !n.is_power_of_two() || *n > 16) {
             return Err(format!("it takes addresses at multiples of {bytes} bytes, needed 1, 2, 4, 8 or 16"));
         }
-        if code.completes.is_some() {
-            asynchronous::check_code(self, code)?;
+        if let Some(completion) = &code.completes {
+            asynchronous::check_code(self, code, completion)?;
         }
         for piece in &code.text {
             let (access, address) = match piece {

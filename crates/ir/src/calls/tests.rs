@@ -319,11 +319,14 @@ const COPY: &str = "callee copy
 
 #[test]
 fn code_that_completes_later_prints_as_it_was_read() {
-    let callees = parse_callees(COPY).unwrap_or_else(|e| panic!("{}", e.render(COPY)));
-    let kernel = Kernel { name: "k".into(), callees: callees.into_iter().collect(), ..Kernel::default() };
-    assert!(print(&kernel).ends_with(COPY), "{kernel}");
-    let json = serde_json::to_string(&kernel).unwrap_or_default();
-    assert_eq!(serde_json::from_str::<Kernel>(&json).ok(), Some(kernel));
+    let in_groups = COPY.replace("completes(\"wait;\")", "completes(commit \"end;\", wait \"wait {n};\")");
+    for text in [COPY, &in_groups] {
+        let callees = parse_callees(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
+        let kernel = Kernel { name: "k".into(), callees: callees.into_iter().collect(), ..Kernel::default() };
+        assert!(print(&kernel).ends_with(text), "{kernel}");
+        let json = serde_json::to_string(&kernel).unwrap_or_default();
+        assert_eq!(serde_json::from_str::<Kernel>(&json).ok(), Some(kernel));
+    }
 }
 
 #[test]
@@ -343,6 +346,11 @@ fn code_that_completes_later_only_stores() {
         of("for l in 0..32 {l.0}\n    s: b[0] = a[0]", &format!("{later} (\"copy({{&b[0]}});\")")),
         of("s: b[0] = a[0]", "completes(\"\") (\"copy({&b[0]});\")"),
         of("s: b[0] = a[0]", "completes(wait) (\"copy({&b[0]});\")"),
+        of("s: b[0] = a[0]", "completes(commit \"c;\", wait \"w {n};\") (\"copy({&b[0]});\")"),
+        of("s: b[0] = a[0]", "completes(commit \"\", wait \"w {n};\") (\"copy({&b[0]});\")"),
+        of("s: b[0] = a[0]", "completes(commit \"c;\", wait \"w;\") (\"copy({&b[0]});\")"),
+        of("s: b[0] = a[0]", "completes(\"w {n};\") (\"copy({&b[0]});\")"),
+        of("s: b[0] = a[0]", "completes(commit \"c;\") (\"copy({&b[0]});\")"),
         of("s: b[0] = a[0]", "aligned(12) (\"copy({&b[0]});\")"),
         of("s: b[0] = a[0]", "aligned(many) (\"copy({&b[0]});\")"),
         of("s: b[0] = a[0]", "memory(c: local) (\"copy({&b[0]});\")"),
@@ -357,6 +365,11 @@ a callee
 2:1: callee `copy`: the code for cuda: it completes later, and several work-items make a call; let one make it
 2:1: callee `copy`: the code for cuda: it completes by nothing; say by which statement
 7:23: expected the statement after which the call is done, in quotes, found `wait`
+a callee
+2:1: callee `copy`: the code for cuda: it completes by nothing; say by which statement
+2:1: callee `copy`: the code for cuda: it commits groups and waits for no number of them; say `{n}` where the wait has it
+2:1: callee `copy`: the code for cuda: it waits for all groups but `{n}`, and nothing commits one; say `commit "..."`
+7:34: expected `,` and `wait "..."`, found `)`
 2:1: callee `copy`: the code for cuda: it takes addresses at multiples of 12 bytes, needed 1, 2, 4, 8 or 16
 7:21: expected a number of bytes, found `many`
 7:20: `c` is no argument of the callee

@@ -10,10 +10,12 @@
 //! | [`AXPY4_F64`] | `y[0..4] += a*x[0..4]`, neighbours in memory | C (vectors of GCC and Clang), OpenCL |
 //! | [`MMA_M16N8K8_F64`] | a 16×8 matrix times an 8×8 one, added to the fragments of a sub-group | CUDA from `sm_90` |
 //! | [`MMA_M16N8K4_F64`] | a 16×4 matrix times a 4×8 one, added to the fragments of a sub-group | CUDA from `sm_90` |
+//! | [`MMA_M16N8K4_F64_REGISTERS`] | the same with both factors in registers | CUDA from `sm_90` |
 //! | [`MMA_M8N8K4_F64`] | an 8×4 matrix times a 4×8 one, added to the fragments of a sub-group | CUDA from `sm_80` |
-//! | [`COPY_ASYNC_F64`] | `to[0] = from[0]` from global to local memory, without waiting | CUDA from `sm_80` |
+//! | [`COPY_ASYNC_F64`] | `to[0] = from[0]` from global to local memory, without waiting, in groups | CUDA from `sm_80` |
 //! | [`COPY_ASYNC_F32`] | the same in single precision | CUDA from `sm_80` |
 //! | [`COPY_ASYNC_F64X2`] | the same of two neighbours, at multiples of 16 bytes | CUDA from `sm_80` |
+//! | [`COPY_ASYNC_F32X4`] | the same of four neighbours in single precision | CUDA from `sm_80` |
 //! | [`COPY_ASYNC_I32`] | the same of an integer, such as an entry of a map | CUDA from `sm_80` |
 
 use crate::calls::Callee;
@@ -32,6 +34,9 @@ pub const COPY_ASYNC_F32: &str = include_str!("copy_async_f32.txt");
 
 /// [`COPY_ASYNC_F64`] of two neighbours, past the first cache. Addresses are multiples of 16 bytes.
 pub const COPY_ASYNC_F64X2: &str = include_str!("copy_async_f64x2.txt");
+
+/// [`COPY_ASYNC_F64X2`] of four neighbours in single precision.
+pub const COPY_ASYNC_F32X4: &str = include_str!("copy_async_f32x4.txt");
 
 /// [`COPY_ASYNC_F64`] of an integer.
 pub const COPY_ASYNC_I32: &str = include_str!("copy_async_i32.txt");
@@ -82,6 +87,17 @@ pub const MMA_M16N8K8_F64: &str = include_str!("mma_m16n8k8_f64.txt");
 /// PTX ISA, *Matrix Fragments for mma.m16n8k4 with .f64 type*.
 pub const MMA_M16N8K4_F64: &str = include_str!("mma_m16n8k4_f64.txt");
 
+/// [`MMA_M16N8K4_F64`] with both factors in registers, and columns in the order of the instruction.
+///
+/// # Shapes and units
+/// The work-item `lane = 4*g + t` holds `c[lane, i, j]`, row `8*i + g` and column `2*t + j` of the 16×8
+/// result, `a[lane, i]`, row `8*i + g` and column `t` of the 16×4 factor, and `b[lane]`, row `t` and
+/// column `g` of the 4×8 factor.
+///
+/// # Source
+/// PTX ISA, *Matrix Fragments for mma.m16n8k4 with .f64 type*.
+pub const MMA_M16N8K4_F64_REGISTERS: &str = include_str!("mma_m16n8k4_f64_registers.txt");
+
 /// Work-items of the sub-groups for which the code of a callee is written, as its text says after the
 /// name: `{sub_group(64)}`, else 32. What deals work out to the lanes of an instruction asks here.
 #[must_use]
@@ -112,23 +128,30 @@ pub const fn width(text: &str) -> i64 {
 /// compiled and run as it stands.
 #[must_use]
 pub fn ships(callee: &Callee) -> bool {
+    shipped().contains(callee)
+}
+
+/// The callees of [`ALL`].
+pub fn shipped() -> &'static [Callee] {
     static SHIPPED: LazyLock<Vec<Callee>> = LazyLock::new(|| {
         // none of a text that does not parse, which a test finds
         ALL.iter().filter_map(|text| parse_callees(text).ok()).flatten().collect()
     });
-    SHIPPED.contains(callee)
+    &SHIPPED
 }
 
 /// All of them.
-pub const ALL: [&str; 9] = [
+pub const ALL: [&str; 11] = [
     FMA_F64,
     AXPY4_F64,
     MMA_M8N8K4_F64,
     MMA_M16N8K8_F64,
     MMA_M16N8K4_F64,
+    MMA_M16N8K4_F64_REGISTERS,
     COPY_ASYNC_F64,
     COPY_ASYNC_F32,
     COPY_ASYNC_F64X2,
+    COPY_ASYNC_F32X4,
     COPY_ASYNC_I32,
 ];
 
@@ -136,7 +159,7 @@ pub const ALL: [&str; 9] = [
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::calls::Piece;
+    use crate::calls::{Completion, Piece};
     use crate::text::{parse, print};
 
     /// The width that is read without parsing is the one that is parsed.
@@ -166,7 +189,7 @@ mod tests {
             other.code[0].text.push(Piece::Text("system(\"true\");".into()));
             assert!(!ships(&other));
             let mut other = callee.clone();
-            other.code[0].completes = Some("system(\"true\");".into());
+            other.code[0].completes = Some(Completion::All("system(\"true\");".into()));
             assert!(!ships(&other));
             let mut other = callee;
             other.kernel.name = "other".into();

@@ -10,7 +10,7 @@ use super::names::{Entity, plain};
 use super::parse::Parser;
 use super::show::spelled;
 use super::statement::{Statement, statement};
-use crate::calls::{Callee, Piece, TargetCode};
+use crate::calls::{Callee, Completion, Piece, TargetCode};
 use crate::expr::Access;
 use crate::ids::{CalleeId, VarId};
 use crate::kernel::{AddressSpace, AxisTag, Kernel, VarKind};
@@ -134,7 +134,7 @@ fn is_code(line: &Line<'_>) -> bool {
 }
 
 /// Reads `code target needs(features) memory(a: global) aligned(16) completes("statement")
-/// ("line" ...)` from its first word.
+/// ("line" ...)` from its first word, or the same with the statements for groups of calls.
 fn target_code(c: &mut Cursor<'_, '_>, kernel: &Kernel) -> Result<TargetCode> {
     c.advance();
     let (target, _) = label(c, "the name of a target")?;
@@ -219,14 +219,29 @@ fn bytes(c: &mut Cursor<'_, '_>) -> Result<u64> {
     Ok(found)
 }
 
-/// Reads `("statement")`.
-fn completion(c: &mut Cursor<'_, '_>) -> Result<String> {
+/// Reads `("statement")` or `(commit "statement", wait "statement")`.
+fn completion(c: &mut Cursor<'_, '_>) -> Result<Completion> {
     c.expect_symbol("(", "and a statement in quotes")?;
-    let Some(Kind::Text(statement)) = c.peek() else {
-        return Err(c.expected("the statement after which the call is done, in quotes"));
+    let completion = if c.take_word("commit") {
+        let commit = quoted(c, "the statement that ends a group of calls, in quotes")?;
+        c.expect_symbol(",", "and `wait \"...\"`")?;
+        if !c.take_word("wait") {
+            return Err(c.expected("`wait`, and the statement after which a group is done, in quotes"));
+        }
+        Completion::Groups {
+            commit,
+            wait: quoted(c, "the statement after which a group is done, in quotes")?,
+        }
+    } else {
+        Completion::All(quoted(c, "the statement after which the call is done, in quotes")?)
     };
-    c.advance();
     c.expect_symbol(")", "after the statement")?;
+    Ok(completion)
+}
+
+fn quoted(c: &mut Cursor<'_, '_>, what: &str) -> Result<String> {
+    let Some(Kind::Text(statement)) = c.peek() else { return Err(c.expected(what)) };
+    c.advance();
     Ok(statement.clone())
 }
 

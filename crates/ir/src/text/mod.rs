@@ -42,7 +42,7 @@
 //! | set | comparisons of affine expressions (`mod` and `floor_div` by constants included) under `and` and `or` |
 //! | block | `if condition`, `else if condition`, `else`: the instructions inside have the conditions |
 //! | instruction | `name: lhs = rhs` or `lhs += rhs`, `-=`, `*=`, `/=`, `min=`, `max=`, `or=`, `and=`; `let name = rhs`; then `if predicate`; then `{tags}`; without a name it is `s0`, `s1`, as such instructions follow each other and words of the text are free |
-//! | callee | `callee name`, then indented a kernel's declarations and body, and `code target needs(feature) memory(y: local) aligned(16) completes("statement") ("line" ...)` with places `{y[0]}`, `{&y[0]}` for arguments |
+//! | callee | `callee name`, then indented a kernel's declarations and body, and `code target needs(feature) memory(y: local) aligned(16) completes("statement") ("line" ...)` with places `{y[0]}`, `{&y[0]}` for arguments; where calls form groups, `completes(commit "statement", wait "statement {n}")` |
 //! | function | `function name`, then indented declarations and a body, which `call name(argument = value)` writes out |
 //! | call | `call name` around statements that are the callee's; the arguments are printed as a remark |
 //! | reduction | `sum`, `product`, `minimum`, `maximum` `(name in lo..hi, ...: body)` |

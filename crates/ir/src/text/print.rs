@@ -349,7 +349,12 @@ fn print_code(f: &mut fmt::Formatter<'_>, names: &Names<'_>, code: &TargetCode) 
     }
     if let Some(completion) = &code.completes {
         f.write_str(" completes(")?;
-        write_quoted(f, completion)?;
+        if let Some(commit) = completion.commit() {
+            f.write_str("commit ")?;
+            write_quoted(f, commit)?;
+            f.write_str(", wait ")?;
+        }
+        write_quoted(f, completion.wait())?;
         f.write_str(")")?;
     }
     let mut text = String::new();

@@ -168,7 +168,7 @@ fn patches_of_lines_are_copied_ahead() {
     assert!(largest(&after, &before) < 1e-13, "{}", largest(&after, &before));
     let code = generate(mapped.kernel(), Target::Cuda, &Options::default()).unwrap();
     let count = |what: &str| code.source.matches(what).count();
-    assert!(count("cp.async.ca.shared.global") > 0 && count("cp.async.wait_all") > 0);
+    assert!(count("cp.async.ca.shared.global") > 0 && count("cp.async.wait_group") > 0);
 }
 
 /// Sixteen work-items that read along any two axes meet in no bank.
