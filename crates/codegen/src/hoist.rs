@@ -190,7 +190,7 @@ fn surely_runs(f: &For) -> bool {
 }
 
 /// The names a statement gives values to, those inside included.
-fn changes(stmt: &Stmt, names: &mut BTreeSet<Name>) {
+pub(crate) fn changes(stmt: &Stmt, names: &mut BTreeSet<Name>) {
     match stmt {
         Stmt::Declare(d) => names.extend([d.name.clone()]),
         Stmt::For(f) => names.extend([f.name.clone()]),

@@ -81,6 +81,7 @@
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+mod advance;
 pub mod ast;
 mod axes;
 mod barriers;

@@ -16,7 +16,7 @@ use crate::print::{Function, Param};
 use crate::stack::Stack;
 use crate::storage::Storage;
 use crate::target::{Execution, TargetDescription};
-use crate::{convergence, declare, ends, hoist, loop_barriers, race, regions, tidy, vectors};
+use crate::{advance, convergence, declare, ends, hoist, loop_barriers, race, regions, tidy, vectors};
 use kingpost_analysis::placement::Barrier;
 use kingpost_ir::{Id, Multiples, ScalarType};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +45,7 @@ pub fn pass_named(name: &str) -> Option<&'static Pass> {
     PASSES.iter().find(|p| p.name == name)
 }
 
-const PASSES: [Pass; 13] = [
+const PASSES: [Pass; 14] = [
     Pass {
         name: "lower",
         summary: "writes the loop tree as loops, guards, statements and the planned barriers",
@@ -117,6 +117,12 @@ const PASSES: [Pass; 13] = [
         summary: "ends loops when the flag that guards all of their bodies has fallen",
         place: "after vectorisation: lanes have flags of their own",
         run: end_loops,
+    },
+    Pass {
+        name: "advance",
+        summary: "lets the addresses of asynchronous copies move with the loop, on devices",
+        place: "after loops end by flags, which guard all of their bodies",
+        run: advance_addresses,
     },
     Pass {
         name: "stack",
@@ -242,6 +248,13 @@ fn vectorise(work: &mut Work<'_>) -> Result<(), CodegenError> {
 
 fn end_loops(work: &mut Work<'_>) -> Result<(), CodegenError> {
     ends::end_loops(&mut work.function.body, &BTreeSet::new());
+    Ok(())
+}
+
+fn advance_addresses(work: &mut Work<'_>) -> Result<(), CodegenError> {
+    if !work.target.is_host() {
+        advance::advance(&mut work.function.body, &mut work.env.names);
+    }
     Ok(())
 }
 
