@@ -8,6 +8,7 @@ mod contraction;
 mod intrinsics;
 mod long_sums;
 mod pipelining;
+mod products;
 mod reductions;
 mod sharing;
 mod threads;

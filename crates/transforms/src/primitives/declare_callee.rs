@@ -3,7 +3,7 @@
 use kingpost_analysis::Analysis;
 use kingpost_ir::{Callee, Kernel};
 use kingpost_steps::draw::Picks;
-use kingpost_steps::intrinsics::MMA_M16N8K4_F64;
+use kingpost_steps::intrinsics::{MMA_M16N8K4_F64, shipped};
 use kingpost_steps::lookup;
 use kingpost_steps::obligation::Obligation;
 use kingpost_steps::primitive::Primitive;
@@ -34,15 +34,16 @@ use std::fmt;
 /// statement of `completes`, only stores, and takes the address of what it writes.
 ///
 /// # Errors
-/// Text that is not one callee, with the first error and its place; a name that is taken; a kernel
-/// that cannot be called.
+/// Text that is not one callee, with the first error and its place; a name of none that Kingpost ships;
+/// a name that is taken; a kernel that cannot be called.
 ///
 /// # Elsewhere
 /// Exo `@instr`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeclareCallee {
-    /// The callee as it stands in the text of a kernel, from `callee name` on.
+    /// The callee as it stands in the text of a kernel, from `callee name` on; or the name of one that
+    /// Kingpost ships, as in `declare_callee(copy_async_f64x2)`.
     pub text: String,
 }
 
@@ -54,7 +55,32 @@ impl DeclareCallee {
 
     /// For messages, which also tell of texts that are no callee.
     fn name(&self) -> &str {
-        self.text.split_whitespace().nth(1).unwrap_or("?")
+        let mut words = self.text.split_whitespace();
+        let first = words.next();
+        words.next().or(first).unwrap_or("?")
+    }
+
+    /// The callee that is meant by a name alone.
+    fn shipped(&self) -> Option<Result<Callee, Refusal>> {
+        let name = self.text.trim();
+        let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.is_empty();
+        is_name.then(|| {
+            let found = shipped().iter().find(|callee| callee.name() == name);
+            found.cloned().ok_or_else(|| {
+                let all: Vec<_> = shipped().iter().map(Callee::name).collect();
+                let needed = format!("the text of a callee, or one of `{}`", all.join("`, `"));
+                Refusal::argument("text", format!("Kingpost ships no callee `{name}`"), needed)
+            })
+        })
+    }
+
+    fn parsed(&self) -> Result<Callee, Refusal> {
+        let callees = kingpost_ir::text::parse_callees(&self.text).map_err(|errors| {
+            let first = errors.errors().first().map_or_else(|| errors.to_string(), ToString::to_string);
+            CALLEE.unfit(format!("the text is no callee: {first}"))
+        })?;
+        let one = <[Callee; 1]>::try_from(callees).map(|[callee]| callee);
+        one.map_err(|_| Refusal::argument("text", "the text does not hold one callee", "one callee a step"))
     }
 }
 
@@ -84,13 +110,7 @@ impl Primitive for DeclareCallee {
     const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<Declared, Refusal> {
-        let callees = kingpost_ir::text::parse_callees(&self.text).map_err(|errors| {
-            let first = errors.errors().first().map_or_else(|| errors.to_string(), ToString::to_string);
-            CALLEE.unfit(format!("the text is no callee: {first}"))
-        })?;
-        let Ok([callee]) = <[Callee; 1]>::try_from(callees) else {
-            return Err(Refusal::argument("text", "the text does not hold one callee", "one callee a step"));
-        };
+        let callee = self.shipped().unwrap_or_else(|| self.parsed())?;
         lookup::free(analysis.kernel(), callee.name())?;
         Ok(Declared { callee })
     }
@@ -112,9 +132,10 @@ const CALLEES: [&str; 5] = [
      code opencl (\"{c} += {a};\")\n",
     "callee fill\n  param n: i64\n  arg x: f64[n] in\n  arg y: f64[n] inout\n\n  for i in 0..n\n    \
      s: y[i] = 0.5*x[i]\n",
-    // runs asynchronously in CUDA, and is treated so in OpenCL
+    // runs asynchronously in CUDA, and is treated so in OpenCL, in groups
     "callee later\n  arg a: f64[1] in\n  arg c: f64[1] out\n\n  s: c[0] = a[0]\n  \
-     code opencl memory(a: global, c: local) completes(\"/* copies are done */\") (\
+     code opencl memory(a: global, c: local) \
+     completes(commit \"/* a group of copies */\", wait \"/* all groups but {n} are done */\") (\
      \"*{&c[0]} = *{&a[0]};\")\n  \
      code cuda needs(sm_80) memory(a: global, c: local) \
      completes(\"asm volatile(\\\"cp.async.wait_all;\\\" ::: \\\"memory\\\");\") (\

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Times generated products of matrices beside cuBLAS, which CuPy calls.
+
+Each file is what `kingpost print examples/dgemm.kingpost --target cuda --plan` prints: a kernel with
+parameters m, n and k in blocks, arguments a and b, and a result c. Results are poisoned, and then compared with
+cuBLAS's and, at some rows and columns, with sums in long double on the host. A sample is some launches between
+two events; cuBLAS is timed right before each, as the card changes its clock under load, and kernels take turns
+in random order. Prints a line a kernel and size: the best of each in TFLOP/s, and the median of the ratios.
+
+    kingpost print examples/dgemm.kingpost --target cuda --plan > dgemm.cu
+    python3 scripts/products.py dgemm.cu --sizes 1024,2048,4096,8192,16384
+"""
+import argparse
+import pathlib
+import random
+import re
+import statistics
+
+import cupy as cp
+import numpy as np
+
+
+class Kernel:
+    """A kernel of a source, with what its plan says."""
+
+    def __init__(self, path):
+        source = path.read_text()
+
+        def plan(pattern):
+            return re.search(pattern, source).groups()
+
+        self.name = path.stem
+        (entry,) = plan(r"// entry `(\w+)`")
+        self.type = {"f32": "float32", "f64": "float64"}[plan(r"//   a: (\w+) buffer")[0]]
+        self.rows, self.terms = map(int, plan(r"//   a: \w+ buffer of (\d+)\*m\*(\d+)\*k elements"))
+        self.columns = int(plan(r"//   c: \w+ buffer of \d+\*m\*(\d+)\*n elements")[0])
+        self.block = tuple(map(int, plan(r"work-groups of (\d+) x (\d+) x (\d+)")))
+        memory = int(plan(r"// (\d+) bytes of local memory")[0])
+        self.dynamic = memory if "extern __shared__" in source else 0
+        self.function = cp.RawModule(code=source, options=("-std=c++17",), backend="nvrtc").get_function(entry)
+        if self.dynamic:
+            self.function.max_dynamic_shared_size_bytes = self.dynamic
+
+    def launch(self, size, arrays):
+        m, n, k = size // self.rows, size // self.columns, size // self.terms
+        params = tuple(map(cp.int32, (m, n, k)))
+        self.function((n, m), self.block, params + arrays, shared_mem=self.dynamic)
+
+
+def seconds(launch, times):
+    begin, end = cp.cuda.Event(), cp.cuda.Event()
+    launch()
+    begin.record()
+    for _ in range(times):
+        launch()
+    end.record()
+    end.synchronize()
+    return cp.cuda.get_elapsed_time(begin, end) / times / 1e3
+
+
+def compare(kernels, size, rounds):
+    """Times kernels of one type at one size."""
+    a, b = (cp.random.standard_normal((size, size)).astype(kernels[0].type) for _ in range(2))
+    c, product = cp.empty_like(a), cp.empty_like(a)
+    cublas = lambda: cp.matmul(a, b, out=product)  # noqa: E731
+    cublas()
+    some = np.unique(np.linspace(0, size - 1, 9).astype(int))
+    host = a[some].get().astype(np.longdouble) @ b[:, some].get().astype(np.longdouble)
+
+    def error(result):
+        return float(np.abs(result[some][:, some].get() - host).max() / np.abs(host).max())
+
+    errors, times = {}, {kernel.name: [] for kernel in kernels}
+    for kernel in kernels:
+        c.fill(cp.nan)
+        kernel.launch(size, (a, b, c))
+        away = float(cp.abs(c - product).max() / cp.abs(product).max())
+        errors[kernel.name] = (away, error(c), error(product))
+    launches = max(1, int(3e11 // size**3))
+    for _ in range(rounds):
+        for kernel in random.sample(kernels, len(kernels)):
+            theirs = seconds(cublas, launches)
+            ours = seconds(lambda: kernel.launch(size, (a, b, c)), launches)
+            times[kernel.name].append((ours, theirs))
+    for kernel in kernels:
+        ours, theirs = zip(*times[kernel.name])
+        ratios = sorted(t / o for o, t in zip(ours, theirs))
+        rate = lambda s: 2e-12 * size**3 / min(s)  # noqa: E731
+        low, high = ratios[len(ratios) // 4], ratios[3 * len(ratios) // 4]
+        away, own, reference = errors[kernel.name]
+        print(
+            f"{kernel.type} {size:6d} {kernel.name:24s} best {rate(ours):5.1f} of {rate(theirs):5.1f} TFLOP/s, "
+            f"ratio {statistics.median(ratios):.3f} ({low:.3f} to {high:.3f}), "
+            f"{kernel.function.num_regs} registers, {kernel.function.local_size_bytes} B spilled, "
+            f"errors: {away:.1e} to cuBLAS, {own:.1e} and {reference:.1e} to the host",
+            flush=True,
+        )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sources", type=pathlib.Path, nargs="+")
+    parser.add_argument("--sizes", default="4096", help="rows, columns and terms, joined by commas")
+    parser.add_argument("--rounds", type=int, default=12)
+    arguments = parser.parse_args()
+    kernels = [Kernel(path) for path in arguments.sources]
+    for size in map(int, arguments.sizes.split(",")):
+        for kind in sorted({kernel.type for kernel in kernels}):
+            compare([kernel for kernel in kernels if kernel.type == kind], size, arguments.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+//! Products of matrices by schedules, compared with sums in double precision on the host; what is not written
+//! keeps its poison.
+
+use kingpost::codegen::{Options, Target, generate};
+use kingpost::interp::Memory;
+use kingpost::ir::Kernel;
+use kingpost::runtime::{Cache, cuda::nvrtc, open};
+use kingpost::transforms::steps;
+use kingpost::{Loaded, Random, RelativeError};
+
+fn scheduled(program: &str) -> Kernel {
+    let (kernel, script) = steps().file(program).unwrap_or_else(|e| panic!("{}", e.render(program)));
+    script.unwrap().apply(&kernel).unwrap_or_else(|e| panic!("{e}")).kernel().clone()
+}
+
+/// Tiles of terms fewer and more than buffers; rows and columns of different numbers.
+#[test]
+fn a_product_by_copies_ahead_and_matrix_instructions() {
+    let kernel = scheduled(include_str!("../../examples/dgemm.kingpost"));
+    let seed = Random::fresh_seed();
+    let mut random = Random::new(seed);
+    let card = open("cuda").inspect_err(|e| println!("skipped: cuda: {e}"));
+    for (m, n, k) in [(1, 2, 1), (2, 1, 5)] {
+        let (rows, columns, terms) = (128 * m, 128 * n, 16 * k);
+        let (a, b) = (random.numbers(rows * terms), random.numbers(terms * columns));
+        let memory = Memory::new()
+            .param("m", m as i64)
+            .param("n", n as i64)
+            .param("k", k as i64)
+            .value("a", a.clone())
+            .value("b", b.clone())
+            .value("c", vec![f64::NAN; rows * columns]);
+        let product = |at: usize| {
+            let (i, j) = (at / columns, at % columns);
+            (0..terms).map(|q| a[i * terms + q] * b[q * columns + j]).sum::<f64>()
+        };
+        let expected: Vec<f64> = (0..rows * columns).map(product).collect();
+        for name in ["c", "opencl"].into_iter().chain(card.is_ok().then_some("cuda")) {
+            let device = open(name).unwrap();
+            let program = generate(&kernel, device.info().backend.target(), &Options::default()).unwrap();
+            let loaded = Loaded::new(&*device, &program, &memory).unwrap();
+            loaded.launch().unwrap();
+            let error = RelativeError::between(&loaded.f64s("c").unwrap(), &expected);
+            // sums of 80 terms in another order
+            assert!(error.is_within(1e-13), "{name}, {m} {n} {k}, seed {seed}: {error:?}");
+        }
+    }
+}
+
+/// One group of copies goes on while the tile of the next iteration is waited for; nothing is spilled.
+#[test]
+fn copies_two_tiles_ahead_go_on() {
+    let kernel = scheduled(include_str!("../../examples/dgemm.kingpost"));
+    let source = generate(&kernel, Target::Cuda, &Options::default()).unwrap().source;
+    let (_, tiles) = source.split_once("for (int t = 0").unwrap();
+    let place = |what: &str| tiles.find(what).unwrap_or_else(|| panic!("no {what} in\n{source}"));
+    let in_order =
+        ["cp.async.cg", "commit_group", "mma.sync", "wait_group 1;", "__syncthreads", "wait_group 0;"];
+    assert!(in_order.map(place).is_sorted(), "{source}");
+    assert_eq!(tiles.matches("cp.async.cg").count(), 8);
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let object = nvrtc::compile_for("sm_90", "dgemm", &source, &Cache::from_environment()).unwrap();
+    let [resources] = object.resources.as_slice() else { panic!("{}", object.log) };
+    assert_eq!(resources.spill_stores + resources.spill_loads, 0, "{}", object.log);
+}
