@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times generated products of matrices beside cuBLAS, which CuPy calls.
+"""Times generated products of matrices and compares them with cuBLAS, which CuPy calls.
 
 Each file is what `kingpost print examples/dgemm.kingpost --target cuda --plan` prints: a kernel with
 parameters m, n and k in blocks, arguments a and b, and a result c. Results are poisoned, and then compared with

@@ -1,6 +1,8 @@
 //! Products of matrices by schedules, compared with sums in double precision on the host; what is not written
 //! keeps its poison.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use kingpost::codegen::{Options, Target, generate};
 use kingpost::interp::Memory;
 use kingpost::ir::Kernel;
@@ -20,7 +22,7 @@ fn a_product_by_copies_ahead_and_matrix_instructions() {
     let seed = Random::fresh_seed();
     let mut random = Random::new(seed);
     let card = open("cuda").inspect_err(|e| println!("skipped: cuda: {e}"));
-    for (m, n, k) in [(1, 2, 1), (2, 1, 5)] {
+    for (m, n, k) in [(1, 1, 1), (1, 2, 5)] {
         let (rows, columns, terms) = (128 * m, 128 * n, 16 * k);
         let (a, b) = (random.numbers(rows * terms), random.numbers(terms * columns));
         let memory = Memory::new()
@@ -45,17 +47,17 @@ fn a_product_by_copies_ahead_and_matrix_instructions() {
             assert!(error.is_within(1e-13), "{name}, {m} {n} {k}, seed {seed}: {error:?}");
         }
     }
+    check_copies(&kernel);
 }
 
-/// One group of copies goes on while the tile of the next iteration is waited for; nothing is spilled.
-#[test]
-fn copies_two_tiles_ahead_go_on() {
-    let kernel = scheduled(include_str!("../../examples/dgemm.kingpost"));
-    let source = generate(&kernel, Target::Cuda, &Options::default()).unwrap().source;
+/// The two groups of copies of an iteration go on while the tile after the next one is waited for; nothing is
+/// spilled.
+fn check_copies(kernel: &Kernel) {
+    let source = generate(kernel, Target::Cuda, &Options::default()).unwrap().source;
     let (_, tiles) = source.split_once("for (int t = 0").unwrap();
     let place = |what: &str| tiles.find(what).unwrap_or_else(|| panic!("no {what} in\n{source}"));
     let in_order =
-        ["cp.async.cg", "commit_group", "mma.sync", "wait_group 1;", "__syncthreads", "wait_group 0;"];
+        ["cp.async.cg", "commit_group", "mma.sync", "wait_group 2;", "__syncthreads", "wait_group 0;"];
     assert!(in_order.map(place).is_sorted(), "{source}");
     assert_eq!(tiles.matches("cp.async.cg").count(), 8);
     if let Err(reason) = nvrtc::version() {

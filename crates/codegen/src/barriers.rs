@@ -13,7 +13,7 @@
 //! after those of the next iteration.
 //!
 //! Where calls form groups, one is made of those of an iteration of the innermost list in which they
-//! part from what waits for them, behind neighbouring statements that make some. It stands outside of
+//! part from what waits for them, after neighbouring statements that make some. It stands outside
 //! their guards, so that every iteration has a group, perhaps an empty one, and waits can count.
 
 use crate::ast::Fence;

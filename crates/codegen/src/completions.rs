@@ -11,7 +11,7 @@ use kingpost_ir::{InsnId, Kernel, VarId};
 use kingpost_isl::IslError;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Groups after which nothing is told apart: a call with so many behind it is the oldest.
+/// The highest age, in groups: calls that are older still are not told apart.
 pub(crate) const OLDEST: u8 = 16;
 
 /// Statements that complete calls.
@@ -28,8 +28,8 @@ impl Kind {
         Self { commit: completion.commit().map(Into::into), wait: completion.wait().into() }
     }
 
-    /// How many groups a call has behind it after a fence, its own included, if it had `age` before; none
-    /// if it is done. A wait knows nothing of calls that no group holds yet.
+    /// The age of a call after a fence, if it had `age` before: the groups that were made since, its own
+    /// included; none if it is done. A wait knows nothing of calls that no group holds yet.
     pub(crate) fn behind(&self, fence: &Fence, age: u8) -> Option<u8> {
         let waits = fence.completions.get(&self.wait);
         let Some(commit) = &self.commit else { return waits.is_none().then_some(age) };

@@ -19,8 +19,8 @@ pub(super) fn concerning(events: &[Event], wanted: &dyn Fn(InsnId) -> bool) -> V
     events.iter().filter_map(of_event).filter(holds).collect()
 }
 
-/// How many groups a call that may be under way after these events has behind it at least, if there was
-/// one with so many `before`.
+/// The least age of a call that may be under way after these events, if there was one of such an age
+/// `before`.
 pub(super) fn youngest(
     events: &[Event],
     fences: &[Option<Fence>],

@@ -11,15 +11,15 @@ pub(super) enum Stage {
     Ordered,
     /// Done, with no barrier since.
     Done,
-    /// Under way, with so many groups behind it at least; the younger, the more is left to wait for.
+    /// Under way, of this age at least; the younger, the more is left to wait for.
     Issued(Reverse<u8>),
 }
 
 /// What is known of a source at a point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
-    /// In this iteration of the common loops, and so many iterations of the carrier earlier; at the number
-    /// that is at least between source and sink, in all that are earlier still.
+    /// In this iteration of the common loops, and in earlier ones of the carrier by their distance; at the
+    /// least distance of source and sink, in all that are earlier still.
     earlier: [Stage; OLDEST as usize + 1],
 }
 
@@ -33,7 +33,7 @@ impl State {
         Self { earlier: self.earlier.map(next) }
     }
 
-    /// The source so many iterations earlier.
+    /// The source this number of iterations earlier.
     pub(super) fn before(&self, iterations: usize) -> Stage {
         self.earlier[iterations]
     }
