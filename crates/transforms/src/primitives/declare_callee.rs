@@ -55,9 +55,7 @@ impl DeclareCallee {
 
     /// For messages, which also tell of texts that are no callee.
     fn name(&self) -> &str {
-        let mut words = self.text.split_whitespace();
-        let first = words.next();
-        words.next().or(first).unwrap_or("?")
+        self.text.split_whitespace().take(2).last().unwrap_or("?")
     }
 
     /// The callee that is meant by a name alone.
@@ -134,8 +132,7 @@ const CALLEES: [&str; 5] = [
      s: y[i] = 0.5*x[i]\n",
     // runs asynchronously in CUDA, and is treated so in OpenCL, in groups
     "callee later\n  arg a: f64[1] in\n  arg c: f64[1] out\n\n  s: c[0] = a[0]\n  \
-     code opencl memory(a: global, c: local) \
-     completes(commit \"/* a group of copies */\", wait \"/* all groups but {n} are done */\") (\
+     code opencl memory(a: global, c: local) completes(commit \"/* group */\", wait \"/* all but {n} */\") (\
      \"*{&c[0]} = *{&a[0]};\")\n  \
      code cuda needs(sm_80) memory(a: global, c: local) \
      completes(\"asm volatile(\\\"cp.async.wait_all;\\\" ::: \\\"memory\\\");\") (\
