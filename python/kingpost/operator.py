@@ -30,6 +30,7 @@ from kingpost.errors import (
     UnknownArgument,
 )
 from kingpost.schedule import Schedule, Step
+from kingpost.show import explorer
 from kingpost.sparse import Csr, Pattern, _host, patterns, zeros
 from kingpost.tuning import Trial, Trials
 
@@ -388,7 +389,10 @@ class Operator:
         return f"<kingpost.Operator {names}({arguments}) for {self._device}, {words}>"
 
     def _repr_html_(self) -> str:
-        return "".join(part.compiled._repr_html_() for part in self.parts)
+        return "".join(
+            (explorer(part.compiled.schedule) if part.compiled.schedule else "") + part.compiled._repr_html_()
+            for part in self.parts
+        )
 
 
 @dataclass(frozen=True)

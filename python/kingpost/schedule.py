@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Optional, Un
 from kingpost import _kingpost
 from kingpost._kingpost import Kernel
 from kingpost.errors import Refusal
-from kingpost.show import highlighted
+from kingpost.show import explorer, highlighted
 
 if TYPE_CHECKING:
     from kingpost._steps import Steps
@@ -207,6 +207,10 @@ class Schedule(Steps):
             self._engine.apply_text(text, {k: str(v) for k, v in holes.items()})
         return self
 
+    def page(self) -> str:
+        """What every step makes of the kernel, as one page of HTML that needs no server and no network."""
+        return self._engine.page()
+
     def copy(self) -> Schedule:
         """An independent schedule that continues from here."""
         return self._of(self._engine.copy())
@@ -304,7 +308,7 @@ class Schedule(Steps):
         return f"{self.start}\nschedule\n{self.recipe}"
 
     def _repr_html_(self) -> str:
-        return highlighted(str(self), "kingpost")
+        return explorer(self) + highlighted(str(self), "kingpost")
 
 
 def _method(primitive: Primitive):

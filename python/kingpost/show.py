@@ -5,7 +5,10 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Sequence
-from typing import Any, Callable, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional
+
+if TYPE_CHECKING:
+    from kingpost.schedule import Schedule
 
 #: The language of each target, as Pygments calls it.
 LANGUAGES = {"c": "c", "opencl": "c", "cuda": "cuda"}
@@ -21,6 +24,21 @@ def highlighted(text: str, language: str) -> str:
         return highlight(text, _lexer(language, get_lexer_by_name), HtmlFormatter(noclasses=True))
     except ImportError:
         return f"<pre>{html.escape(text)}</pre>"
+
+
+#: Steps of the longest schedule that a notebook shows unasked: those of large forms take seconds, and
+#: more bytes than the rest of a notebook.
+MOST_STEPS = 32
+
+
+def explorer(schedule: Schedule) -> str:
+    """The page of a schedule's steps in a frame that reaches neither the notebook nor a network."""
+    if len(schedule.recipe.splitlines()) > MOST_STEPS:
+        return ""
+    return (
+        f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(schedule.page())}" loading="lazy" '
+        f'title="Steps of {html.escape(schedule.start.name)}" style="width:100%;height:36em;border:1px solid #ccc"></iframe>'
+    )
 
 
 def residual_svg(residuals: Sequence[float], title: str) -> Optional[str]:

@@ -2,6 +2,7 @@
 
 use crate::failure::{self, Failure};
 use crate::kernel::Kernel;
+use kingpost::explore::{Exploration, Subject, page};
 use kingpost::ir;
 use kingpost::transforms::ScheduleSteps;
 use kingpost::transforms::schedule::{Choice, Made, Script, print};
@@ -178,6 +179,17 @@ impl Engine {
                 met = kernel;
             }
             Ok(steps)
+        })
+    }
+
+    /// What every step makes of the kernel, as one page.
+    fn page(&self, py: Python<'_>) -> PyResult<String> {
+        failure::run(py, || {
+            let recipe = self.lock().recipe().clone();
+            let subject = Subject::new(self.start.name.clone(), &self.start, &recipe);
+            let explored =
+                Exploration::of(&subject).map_err(|e| Failure::new("InternalError", e.to_string()))?;
+            page(&explored).map_err(|e| Failure::new("InternalError", e.to_string()))
         })
     }
 

@@ -235,4 +235,11 @@ def test_notebooks_show_kernels_and_sources():
         text = html.unescape(re.sub("<[^>]*>", "", shown._repr_html_()))
         assert text.split() == str(shown).split()
     assert repr(s) == "<kingpost.Schedule of scale, 1 steps>"
+    # the frame reaches nothing, and what is in it ends no attribute
+    shown = s._repr_html_()
+    [frame] = re.findall(r'<iframe sandbox="allow-scripts" srcdoc="([^"<>]*)"', shown)
+    assert html.unescape(frame) == s.page() and s.page().startswith("<!doctype html>")
+    for k in range(40):
+        s.rename("iname", f"x{k - 1}" if k else "i_o", f"x{k}")
+    assert "<iframe" not in s._repr_html_()
     assert repr(s.kernel) == "<kingpost.Kernel scale>"
