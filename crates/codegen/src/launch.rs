@@ -7,8 +7,7 @@ use crate::function::Param;
 use crate::plan::{ArgKind, ArgSpec, BufferAccess, Defined, Feature, HostExpr, LaunchPlan, Precondition};
 use crate::target::TargetDescription;
 use kingpost_ir::{
-    AddressSpace, Assumption, BinaryOp, Constraint, Direction, Expr, Kernel, ScalarType, UnaryOp, VarId,
-    VarKind, Variable,
+    AddressSpace, Assumption, Constraint, Direction, Expr, Kernel, ScalarType, VarId, VarKind, Variable,
 };
 
 /// Arguments in the order of the signature: parameters, arguments, global tables and global
@@ -106,62 +105,15 @@ pub(crate) fn plan(
 pub(crate) fn defined(kernel: &Kernel) -> Result<Vec<Defined>, CodegenError> {
     let of = |(param, value): (VarId, &Expr)| {
         let name = kernel.vars[param].name.clone();
-        let value = computed(kernel, value).ok_or_else(|| CodegenError::Internal {
-            what: format!("`{name}` is computed by what no parameter is computed by"),
-            kernel: kernel.to_string(),
+        let value = HostExpr::of_definition(value, &|v| kernel.vars[v].name.clone()).ok_or_else(|| {
+            CodegenError::Internal {
+                what: format!("`{name}` is computed by what no parameter is computed by"),
+                kernel: kernel.to_string(),
+            }
         })?;
         Ok(Defined { name, value })
     };
     kernel.definitions().map(of).collect()
-}
-
-/// What a parameter is computed as; none of what the verifier of kernels refuses.
-fn computed(kernel: &Kernel, e: &Expr) -> Option<HostExpr> {
-    let negative = |e| HostExpr::Mul(Box::new(HostExpr::Const(-1)), Box::new(e));
-    Some(match e {
-        Expr::Int(value) => HostExpr::Const(*value),
-        Expr::Load(access) => HostExpr::Param(kernel.vars[access.var].name.clone()),
-        Expr::Unary(UnaryOp::Neg, a) => negative(computed(kernel, a)?),
-        Expr::Binary(op, a, b) => {
-            let (a, b) = (computed(kernel, a)?, computed(kernel, b)?);
-            let (a, b) = (Box::new(a), Box::new(b));
-            match op {
-                BinaryOp::Add => HostExpr::Add(a, b),
-                BinaryOp::Sub => HostExpr::Add(a, Box::new(negative(*b))),
-                BinaryOp::Mul => HostExpr::Mul(a, b),
-                BinaryOp::FloorDiv => HostExpr::FloorDiv(a, b),
-                BinaryOp::Mod => {
-                    let whole = HostExpr::Mul(Box::new(HostExpr::FloorDiv(a.clone(), b.clone())), b);
-                    HostExpr::Add(a, Box::new(negative(whole)))
-                }
-                BinaryOp::Min => HostExpr::Min(a, b),
-                BinaryOp::Max => HostExpr::Max(a, b),
-                BinaryOp::Div
-                | BinaryOp::TruncDiv
-                | BinaryOp::TruncRem
-                | BinaryOp::BitAnd
-                | BinaryOp::BitOr
-                | BinaryOp::BitXor
-                | BinaryOp::Shl
-                | BinaryOp::Shr
-                | BinaryOp::Lt
-                | BinaryOp::Le
-                | BinaryOp::Eq
-                | BinaryOp::Ne
-                | BinaryOp::And
-                | BinaryOp::Or => return None,
-            }
-        }
-        Expr::Unary(..)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_) => return None,
-    })
 }
 
 /// What the code relies on: what is assumed of the parameters, and that extents are not negative.

@@ -4,6 +4,7 @@ use crate::affine::Affine;
 use crate::domain::Constraint;
 use crate::elimination::implied;
 use crate::expr::{BinaryOp, Expr, UnaryOp};
+use crate::host_expr::{HostExpr, HostExprError};
 use crate::ids::{Id, VarId};
 use crate::kernel::{Assumption, Kernel, VarKind};
 use crate::verify::KernelError;
@@ -25,13 +26,6 @@ pub enum DefinitionError {
         "parameter `{name}` is given as {found}, and it is computed as `{value}` = {needed}; leave it out"
     )]
     Differs { name: String, value: String, found: i64, needed: i64 },
-}
-
-enum NoValue {
-    /// Of a parameter.
-    Missing,
-    Overflow,
-    DivisionByZero,
 }
 
 impl Kernel {
@@ -65,15 +59,18 @@ impl Kernel {
         for (param, value) in self.definitions() {
             let name = || self.vars[param].name.clone();
             let text = || self.show_expr(value).to_string();
-            let known = |v: VarId| all.get(&self.vars[v].name).copied();
-            let needed = match value_of(value, &known) {
+            let Some(computed) = HostExpr::of_definition(value, &|v| self.vars[v].name.clone()) else {
+                continue; // the verifier refuses it
+            };
+            let needed = match computed.eval(&all) {
                 Ok(needed) => needed,
-                Err(NoValue::Missing) => continue,
-                Err(NoValue::Overflow) => {
+                Err(HostExprError::Unbound(_)) => continue,
+                // no array is meant, which alone may be negative
+                Err(HostExprError::Overflow { .. } | HostExprError::Negative(_)) => {
                     let (name, value, params) = (name(), text(), self.terms_with(value, &all));
                     return Err(DefinitionError::Overflow { name, value, params });
                 }
-                Err(NoValue::DivisionByZero) => {
+                Err(HostExprError::DivisionByZero(_)) => {
                     let (name, value, params) = (name(), text(), self.terms_with(value, &all));
                     return Err(DefinitionError::DivisionByZero { name, value, params });
                 }
@@ -150,7 +147,7 @@ impl Kernel {
             let what = format!("what `{}` is computed as", self.vars[param].name);
             return Err(KernelError::TooDeep { what, limit, unit: "operations" });
         }
-        if value.any(&mut |e| !is_computed(e)) {
+        if !is_definition(value) {
             return refuse(
                 "a parameter is computed by `+`, `-`, `*`, `floor_div`, `mod`, `min` and `max` of parameters",
             );
@@ -163,65 +160,12 @@ impl Kernel {
     }
 }
 
-/// The value of a definition with these values of parameters.
-fn value_of(e: &Expr, param: &dyn Fn(VarId) -> Option<i64>) -> Result<i64, NoValue> {
-    let of = |e: &Expr| value_of(e, param);
-    let fit = |value: Option<i64>| value.ok_or(NoValue::Overflow);
-    match e {
-        Expr::Int(value) => Ok(*value),
-        Expr::Load(access) => param(access.var).ok_or(NoValue::Missing),
-        Expr::Unary(UnaryOp::Neg, a) => fit(of(a)?.checked_neg()),
-        Expr::Binary(op, a, b) => {
-            let (a, b) = (of(a)?, of(b)?);
-            let floor = || {
-                if b == 0 {
-                    return Err(NoValue::DivisionByZero);
-                }
-                let quotient = fit(a.checked_div(b))?;
-                Ok(if a % b != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient })
-            };
-            match op {
-                BinaryOp::Add => fit(a.checked_add(b)),
-                BinaryOp::Sub => fit(a.checked_sub(b)),
-                BinaryOp::Mul => fit(a.checked_mul(b)),
-                BinaryOp::FloorDiv => floor(),
-                BinaryOp::Mod => fit(floor()?.checked_mul(b).and_then(|whole| a.checked_sub(whole))),
-                BinaryOp::Min => Ok(a.min(b)),
-                BinaryOp::Max => Ok(a.max(b)),
-                BinaryOp::Div
-                | BinaryOp::TruncDiv
-                | BinaryOp::TruncRem
-                | BinaryOp::BitAnd
-                | BinaryOp::BitOr
-                | BinaryOp::BitXor
-                | BinaryOp::Shl
-                | BinaryOp::Shr
-                | BinaryOp::Lt
-                | BinaryOp::Le
-                | BinaryOp::Eq
-                | BinaryOp::Ne
-                | BinaryOp::And
-                | BinaryOp::Or => Err(NoValue::Missing), // the verifier refuses it
-            }
-        }
-        Expr::Unary(..)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_) => Err(NoValue::Missing),
-    }
-}
-
 /// A definition in its normal form: affine ones are written as such, others without terms are numbers.
 pub(crate) fn normalised(value: &Expr) -> Expr {
-    match (value.as_affine(), value_of(value, &|_| None)) {
-        (Some(affine), _) => Expr::from_affine(&affine),
-        (None, Ok(number)) => Expr::Int(number),
-        (None, Err(_)) => value.clone(),
+    let number = || computed(value)?.eval(&BTreeMap::new()).ok();
+    match value.as_affine() {
+        Some(affine) => Expr::from_affine(&affine),
+        None => number().map_or_else(|| value.clone(), Expr::Int),
     }
 }
 
@@ -232,31 +176,14 @@ pub(crate) fn params_of(value: &Expr) -> Vec<VarId> {
     found
 }
 
-/// Whether a definition may hold an operation.
-pub(crate) fn is_computed(e: &Expr) -> bool {
-    match e {
-        Expr::Int(_) | Expr::Unary(UnaryOp::Neg, _) => true,
-        Expr::Load(access) => access.index.is_empty(),
-        Expr::Binary(op, ..) => matches!(
-            op,
-            BinaryOp::Add
-                | BinaryOp::Sub
-                | BinaryOp::Mul
-                | BinaryOp::FloorDiv
-                | BinaryOp::Mod
-                | BinaryOp::Min
-                | BinaryOp::Max
-        ),
-        Expr::Unary(..)
-        | Expr::Real(_)
-        | Expr::Iname(_)
-        | Expr::Call(..)
-        | Expr::Cast(..)
-        | Expr::Select(..)
-        | Expr::Reduce(_)
-        | Expr::Rule(..)
-        | Expr::RuleParam(_) => false,
-    }
+/// What an expression computes, if a parameter may be computed so; parameters have the names of their ids.
+fn computed(e: &Expr) -> Option<HostExpr> {
+    HostExpr::of_definition(e, &|v| v.to_string())
+}
+
+/// Whether a parameter may be computed so.
+pub(crate) fn is_definition(e: &Expr) -> bool {
+    computed(e).is_some()
 }
 
 /// Affine bounds of an expression, ends included.

@@ -23,6 +23,7 @@ pub mod fix;
 pub mod functions;
 mod guards;
 pub mod half;
+mod host_expr;
 pub mod ids;
 pub mod intrinsics;
 pub mod kernel;
@@ -62,6 +63,7 @@ pub use domain::{Constraint, Domain, GuardedRange};
 pub use expr::{Access, BinaryOp, Expr, MathFn, Reduction, UnaryOp, UpdateOp};
 pub use functions::{Closed, External, ExternalCode, ExternalError, ExternalFn};
 pub use half::{Bf16, F16};
+pub use host_expr::{HostExpr, HostExprError};
 pub use ids::{Arena, CalleeId, Id, InameId, InsnId, RuleId, VarId};
 pub use kernel::{
     AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Launch, NoSubGroup, Node,

@@ -530,7 +530,9 @@ fn agree(d: &Dependence, source: &Coordinate, sink: &Coordinate) -> bool {
 
 /// Whether an instruction has an index of a variable that multiplies what is no number.
 fn multiplies(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
-    let is_product = |e: &Expr| matches!(e, Expr::Binary(BinaryOp::Mul, ..)) && e.as_affine().is_none();
+    let is_number = |e: &Expr| e.as_affine().is_some_and(|e| e.as_constant().is_some());
+    let is_product =
+        |e: &Expr| matches!(e, Expr::Binary(BinaryOp::Mul, a, b) if !is_number(a) && !is_number(b));
     let is = |access: &Access| {
         access.var == var && access.index.iter().any(|index| index.any(&mut |e| is_product(e)))
     };

@@ -7,7 +7,7 @@ use super::lex::Kind;
 use super::names::plain;
 use super::parse::Parser;
 use crate::affine::Affine;
-use crate::defined::{is_computed, params_of};
+use crate::defined::{is_definition, params_of};
 use crate::expr::{BinaryOp, Expr, UnaryOp};
 use crate::ids::VarId;
 use crate::kernel::{AddressSpace, Assumption, VarKind, Variable};
@@ -83,7 +83,7 @@ impl<'s> Parser<'s> {
     fn is_of_parameters(&self, e: &Expr) -> bool {
         params_of(e).iter().all(|v| self.kernel.vars[*v].kind == VarKind::Param)
             && e.any(&mut is_not_affine)
-            && !e.any(&mut |e| !is_computed(e))
+            && is_definition(e)
     }
 
     /// The parameter that is computed as this.
