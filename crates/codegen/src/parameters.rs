@@ -125,8 +125,8 @@ impl LaunchPlan {
         elements: &dyn Fn(&str) -> Option<u64>,
     ) -> Result<Option<(String, i64, &str)>, ParameterError> {
         for (array, len, found) in self.lengths(elements) {
-            let (Some(name), Ok(needed)) = (len.only_unknown(all), i64::try_from(found)) else { continue };
-            match len.solve(needed, all) {
+            let (Some(name), Ok(needed)) = (only_unknown(len, all), i64::try_from(found)) else { continue };
+            match solve(len, needed, all) {
                 Solution::Value(value) => return Ok(Some((name, value, array))),
                 Solution::None => {
                     let (array, len) = (array.to_owned(), len.to_string());
@@ -167,43 +167,39 @@ enum Solution {
     Any,
 }
 
-impl HostExpr {
-    /// The only parameter without a value.
-    fn only_unknown(&self, known: &BTreeMap<String, i64>) -> Option<String> {
-        let mut names = Vec::new();
-        self.params(&mut names);
-        let unknown: BTreeSet<&str> = names.into_iter().filter(|name| !known.contains_key(*name)).collect();
-        match unknown.into_iter().collect::<Vec<_>>()[..] {
-            [name] => Some(name.to_owned()),
-            _ => None,
-        }
+/// The only parameter of a length without a value.
+fn only_unknown(len: &HostExpr, known: &BTreeMap<String, i64>) -> Option<String> {
+    let mut names = Vec::new();
+    len.params(&mut names);
+    let unknown: BTreeSet<&str> = names.into_iter().filter(|name| !known.contains_key(*name)).collect();
+    match unknown.into_iter().collect::<Vec<_>>()[..] {
+        [name] => Some(name.to_owned()),
+        _ => None,
     }
+}
 
-    /// The value of the only unknown with which this is `value`.
-    fn solve(&self, value: i64, known: &BTreeMap<String, i64>) -> Solution {
-        let split = |a: &'_ Self, b: &'_ Self| match (a.eval(known), b.eval(known)) {
-            (Ok(a), Err(HostExprError::Unbound(_))) => Some((a, false)),
-            (Err(HostExprError::Unbound(_)), Ok(b)) => Some((b, true)),
-            (Ok(_) | Err(_), _) => None,
-        };
-        match self {
-            Self::Param(_) => Solution::Value(value),
-            Self::Add(a, b) | Self::Mul(a, b) => {
-                let Some((other, is_first)) = split(a, b) else { return Solution::Any };
-                let unknown = if is_first { a } else { b };
-                if matches!(self, Self::Add(..)) {
-                    return value
-                        .checked_sub(other)
-                        .map_or(Solution::None, |rest| unknown.solve(rest, known));
-                }
-                match value.checked_rem(other) {
-                    Some(0) => unknown.solve(value / other, known),
-                    Some(_) => Solution::None,
-                    None => Solution::Any, // a product with nothing is nothing
-                }
+/// The value of the only unknown with which a length is `value`.
+fn solve(len: &HostExpr, value: i64, known: &BTreeMap<String, i64>) -> Solution {
+    let split = |a: &HostExpr, b: &HostExpr| match (a.eval(known), b.eval(known)) {
+        (Ok(a), Err(HostExprError::Unbound(_))) => Some((a, false)),
+        (Err(HostExprError::Unbound(_)), Ok(b)) => Some((b, true)),
+        (Ok(_) | Err(_), _) => None,
+    };
+    match len {
+        HostExpr::Param(_) => Solution::Value(value),
+        HostExpr::Add(a, b) | HostExpr::Mul(a, b) => {
+            let Some((other, is_first)) = split(a, b) else { return Solution::Any };
+            let unknown = if is_first { a } else { b };
+            if matches!(len, HostExpr::Add(..)) {
+                return value.checked_sub(other).map_or(Solution::None, |rest| solve(unknown, rest, known));
             }
-            Self::Const(_) | Self::FloorDiv(..) | Self::Max(..) | Self::Min(..) => Solution::Any,
+            match value.checked_rem(other) {
+                Some(0) => solve(unknown, value / other, known),
+                Some(_) => Solution::None,
+                None => Solution::Any, // a product with nothing is nothing
+            }
         }
+        HostExpr::Const(_) | HostExpr::FloorDiv(..) | HostExpr::Max(..) | HostExpr::Min(..) => Solution::Any,
     }
 }
 

@@ -178,7 +178,7 @@ pub(crate) fn params_of(value: &Expr) -> Vec<VarId> {
 
 /// What an expression computes, if a parameter may be computed so; parameters have the names of their ids.
 fn computed(e: &Expr) -> Option<HostExpr> {
-    HostExpr::of_definition(e, &|v| v.to_string())
+    HostExpr::of_definition(e, &|v| format!("{v:?}"))
 }
 
 /// Whether a parameter may be computed so.
