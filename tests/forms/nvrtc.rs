@@ -89,7 +89,11 @@ fn solvers_compile() {
         let divisions = [["32", "32", "true"], ["2048", "256", "false"]];
         let divisions = &divisions[usize::from(!text.contains("GROUP"))..];
         for [unknowns, items, shuffle] in divisions {
-            let text = text.replace("SIDE", "3").replace("GROUP", unknowns).replace("ITEMS", items);
+            let text = text
+                .replace("SIDE", "3")
+                .replace("LANES", "4")
+                .replace("GROUP", unknowns)
+                .replace("ITEMS", items);
             let (kernel, script) = steps().file(&text.replace("SHUFFLE", shuffle)).unwrap();
             let schedule = script.map(|script| script.apply(&kernel).unwrap());
             compiles(schedule.as_ref().map_or(&kernel, |schedule| schedule.kernel()));
