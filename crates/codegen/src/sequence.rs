@@ -82,7 +82,7 @@ impl PlacedKernel<'_> {
     /// use kingpost_codegen::{Options, PlacedKernel, Target};
     ///
     /// let kernel = kingpost_ir::text::parse(
-    ///     "kernel k\nparam n: i32\narg x: f64[n, 4] in\narg y: f64[n] out\n\nfor i in 0..n\n  s: y[i] = sum(j in 0..4, x[i, j])\n",
+    ///     "kernel k\nparam n: i32\narg x: f64[n, 4] in\narg y: f64[n] out\n\nfor i in 0..n\n  s: y[i] = sum(j in 0..4: x[i, j])\n",
     /// )?;
     /// let (program, lines) = PlacedKernel::new(&kernel)?.program_and_lines(Target::Cuda, &Options::default())?;
     /// let sum = program.source.lines().position(|line| line.contains("+=")).unwrap();

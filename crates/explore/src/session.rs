@@ -51,8 +51,8 @@ pub struct Done {
     pub says: Vec<String>,
     /// What they made.
     pub made: Names,
-    /// What was proved: ids and conditions in words.
-    pub proved: Vec<(&'static str, &'static str)>,
+    /// The conditions of their legality, each met: ids and words. [`kingpost_steps::Proved`] has what shows it.
+    pub obligations: Vec<(&'static str, &'static str)>,
     /// What they keep of the results.
     pub keeps: Vec<String>,
     /// What they take for granted of declared operators, and how far that is proved.
@@ -245,15 +245,15 @@ impl Session {
 
 fn done(applied: &Applied, steps_of: &[Step], after: &Kernel) -> Done {
     let rows = steps_of.iter().filter_map(|step| steps().row(step.name()));
-    let mut proved: Vec<_> = rows.flat_map(|row| row.obligations).chain(&[PLACEMENT, STORAGE]).collect();
-    proved.sort_unstable();
-    proved.dedup();
+    let mut obligations: Vec<_> = rows.flat_map(|row| row.obligations).chain(&[PLACEMENT, STORAGE]).collect();
+    obligations.sort_unstable();
+    obligations.dedup();
     let reliances = steps_of.iter().flat_map(|step| step.relies_on(&applied.before, after));
     Done {
         steps: texts(steps_of),
         says: steps_of.iter().map(ToString::to_string).collect(),
         made: Names::of(&applied.made),
-        proved: proved.into_iter().map(|o| (o.id(), o.says())).collect(),
+        obligations: obligations.into_iter().map(|o| (o.id(), o.says())).collect(),
         keeps: steps_of.iter().map(|step| step.keeps().to_string()).collect(),
         laws: reliances.map(|laws: Reliance| laws.to_string()).collect(),
     }

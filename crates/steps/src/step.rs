@@ -152,7 +152,7 @@ impl Step {
     /// use kingpost_transforms::primitives::InterchangeInames;
     ///
     /// let kernel = kingpost_ir::text::parse(
-    ///     "kernel k\nparam n: i32\narg y: f64[n + 1, n] inout\n\nfor i in 0..n\n  for j in 0..n\n    s: y[i + 1, j] = y[i, j]\n",
+    ///     "kernel k\nparam n: i32\narg y: f64[n + 1, n + 1] inout\n\nfor i in 0..n\n  for j in 0..n\n    s: y[i + 1, j + 1] = y[i, j]\n",
     /// )?;
     /// let step = Step::from(InterchangeInames::new("i", "j"));
     /// let (_, _, proved) = step.apply_and_tell(&kingpost_analysis::Analysis::of(&kernel))?;

@@ -54,7 +54,7 @@ tools! {
          with why"
     apply: Apply, engine, measures false;
         "Applies steps, all or none: lines of a schedule such as `split_iname(i, factor: 8)`, or a recipe in JSON. Says \
-         what each made, proved and keeps; a refusal has the two instances that clash"
+         what each made, met and keeps; a refusal has the two instances that clash"
     undo: Undo, engine, measures false;
         "Takes back the steps of the last calls of apply"
     dependences: Nothing, engine, measures false;

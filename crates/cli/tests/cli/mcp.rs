@@ -135,7 +135,7 @@ fn a_dialogue_is_proved_timed_and_replayed() {
     assert_eq!(done["applied"][1]["made"]["loops"], json!(["i_1_o", "i_1_i"]));
     assert_eq!(done["applied"][0]["keeps"][0], "results up to the order of sums and products");
     assert!(
-        done["applied"][0]["proved"]
+        done["applied"][0]["obligations"]
             .as_array()
             .unwrap()
             .contains(&json!(["order", "every dependence still runs forward"]))
