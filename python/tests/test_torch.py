@@ -94,7 +94,7 @@ def test_compiled_functions_have_no_breaks_and_the_operator_keeps_its_promises()
     compiled = torch.compile(energy, fullgraph=True, backend="aot_eager")
     (expected,) = torch.autograd.grad(energy(point), point)
     (found,) = torch.autograd.grad(compiled(point), point)
-    assert torch.equal(found, expected)
+    assert torch.allclose(found, expected, rtol=1e-13, atol=1e-15)  # atomic updates come in any order
 
 
 def test_what_is_refused_is_named():
