@@ -69,7 +69,7 @@ fn holes_are_tuned() {
     let db = dir.path().join("trials.jsonl").to_string_lossy().into_owned();
     let tune = ["tune", &file, "--param", "n=1000", "--device", "c", "--db", &db];
     let (table, log) = run(&tune, 0);
-    let best = if table.contains("--hole size=8 ") { "8" } else { "16" };
+    let best = if table.contains("--hole size=8\n") { "8" } else { "16" };
     assert!(table.contains(&format!("--hole size={best}")) && table.contains("size = 0"), "{table}");
     assert!(log.contains("size = 0: refused: transform: line 13: split `i` by 0"), "{log}");
     assert_eq!(std::fs::read_to_string(&db).unwrap().lines().count(), 3, "64 breaks the constraint");
