@@ -130,7 +130,7 @@ impl HostExpr {
         self.params(&mut names);
         names.sort_unstable();
         names.dedup();
-        let values = names.iter().map(|n| format!("{n} = {}", params.get(*n).copied().unwrap_or_default()));
+        let values = names.iter().filter_map(|n| Some(format!("{n} = {}", params.get(*n)?)));
         let values: Vec<_> = values.collect();
         let params = if values.is_empty() { "any parameters".to_owned() } else { values.join(", ") };
         HostExprError::Overflow { expression: self.to_string(), params }
