@@ -1,26 +1,28 @@
 //! Matrices by rows of dense blocks on a device.
 
-use crate::texts::text;
-use crate::{Call, CsrOperator, Operator, Queue, SolveError, compile_text};
+use crate::texts::{compiled, compiled_block_product, text, with_extents};
+use crate::{BlockRows, Call, CsrOperator, Operator, Queue, SolveError, compile_text};
 use kingpost_fem::sparse::{BlockPattern, CsrPattern};
-use kingpost_runtime::{Backend, Buffer, Device, Executable, buffer_of};
+use kingpost_runtime::{Buffer, Device, Executable, buffer_of};
+use std::sync::Arc;
 
-/// A square matrix by rows of dense square blocks: block CSR. A block of three rows and columns takes 76
-/// bytes, where rows of scalars take 108.
+/// A matrix by rows of dense blocks: block CSR. A block of three rows and columns takes 76 bytes, where rows of
+/// scalars take 108.
 ///
 /// The strategies that assemble [block by block](kingpost_forms::import::EntryOrder::Blocks) fill it.
 pub struct BlockCsrOperator {
-    side: usize,
+    extents: [usize; 2],
     rows: usize,
+    columns: usize,
     n_blocks: usize,
     product: Executable,
-    row_starts: Buffer,
-    columns: Buffer,
+    row_starts: Arc<Buffer>,
+    at: Arc<Buffer>,
     values: Buffer,
 }
 
 impl BlockCsrOperator {
-    /// A matrix of this pattern; its values are poison.
+    /// A square matrix of this pattern; its values are poison.
     ///
     /// # Errors
     /// Blocks that are not square, no memory, a device that refuses the kernel.
@@ -29,21 +31,34 @@ impl BlockCsrOperator {
         if side != width {
             return Err(SolveError::Length { what: "row of a block", found: width, needed: side });
         }
-        // on a card two work-items share a row
-        let text = match device.info().backend {
-            Backend::Cuda => text!("block_product_by_lanes"),
-            Backend::C | Backend::OpenCl => text!("block_product"),
-        };
-        let n_blocks = pattern.columns.len();
+        let rows = pattern.row_starts.len().saturating_sub(1);
+        let lists = [buffer_of(device, &pattern.row_starts)?, buffer_of(device, &pattern.columns)?];
+        Self::of_lists(device, ([rows, rows], pattern.columns.len()), [side; 2], lists.map(Arc::new))
+    }
+
+    /// A matrix of any number of rows and columns of blocks, whose rows start at `row_starts`, with the columns of
+    /// the blocks, `at`; its values are poison.
+    pub(crate) fn of_lists(
+        device: &dyn Device,
+        ([rows, columns], n_blocks): ([usize; 2], usize),
+        extents: [usize; 2],
+        [row_starts, at]: [Arc<Buffer>; 2],
+    ) -> Result<Self, SolveError> {
         Ok(Self {
-            side,
-            rows: pattern.row_starts.len().saturating_sub(1),
+            extents,
+            rows,
+            columns,
             n_blocks,
-            product: compile_text(device, &text.replace("SIDE", &side.to_string()))?,
-            row_starts: buffer_of(device, &pattern.row_starts)?,
-            columns: buffer_of(device, &pattern.columns)?,
-            values: device.allocate(8 * (n_blocks * side * side) as u64)?,
+            product: compiled_block_product(device, extents, n_blocks / rows.max(1))?,
+            row_starts,
+            at,
+            values: device.allocate(8 * (n_blocks * extents[0] * extents[1]) as u64)?,
         })
+    }
+
+    /// What adds a product with blocks of given extents to a vector.
+    pub(crate) fn compiled_add(device: &dyn Device, extents: [usize; 2]) -> Result<Executable, SolveError> {
+        compiled(device, &with_extents(text!("add_block_product"), extents))
     }
 
     /// The entries, f64 `[blocks, side, side]`.
@@ -51,17 +66,53 @@ impl BlockCsrOperator {
     pub const fn values(&self) -> &Buffer {
         &self.values
     }
+
+    /// What it consists of, of a square one.
+    ///
+    /// # Errors
+    /// [`SolveError::Length`] of another one.
+    pub fn block_rows(&self) -> Result<BlockRows<'_>, SolveError> {
+        let [found, needed] = self.size_of_both();
+        if found != needed || self.extents[0] != self.extents[1] {
+            return Err(SolveError::Length { what: "row", found, needed });
+        }
+        Ok(BlockRows {
+            side: self.extents[0],
+            rows: self.rows,
+            n_blocks: self.n_blocks,
+            row_starts: &self.row_starts,
+            columns: &self.at,
+            values: &self.values,
+            operator: self,
+        })
+    }
+
+    /// Columns and rows of scalars.
+    pub(crate) const fn size_of_both(&self) -> [usize; 2] {
+        [self.extents[1] * self.columns, self.extents[0] * self.rows]
+    }
+
+    /// A kernel on it and two vectors.
+    pub(crate) fn call<'a>(&'a self, kernel: &'a Executable, x: &'a Buffer, y: &'a Buffer) -> Call<'a> {
+        let matrix = [("row_starts", &*self.row_starts), ("columns", &*self.at), ("values", &self.values)];
+        let arrays = [&matrix[..], &[("x", x), ("y", y)]].concat();
+        let sizes = [("n", self.rows), ("n_columns", self.columns), ("n_blocks", self.n_blocks)];
+        Call::of(kernel, &sizes, &arrays)
+    }
+
+    /// `y = A x`
+    pub(crate) fn times<'a>(&'a self, x: &'a Buffer, y: &'a Buffer) -> Call<'a> {
+        self.call(&self.product, x, y)
+    }
 }
 
 impl Operator for BlockCsrOperator {
     fn size(&self) -> usize {
-        self.side * self.rows
+        self.extents[0] * self.rows
     }
 
     fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>) {
-        let matrix = [("row_starts", &self.row_starts), ("columns", &self.columns), ("values", &self.values)];
-        let arrays = [&matrix[..], &[("x", x), ("y", y)]].concat();
-        queue.push(Call::of(&self.product, &[("n", self.rows), ("n_blocks", self.n_blocks)], &arrays));
+        queue.push(self.times(x, y));
     }
 }
 
@@ -84,7 +135,8 @@ impl BlocksOfRows {
         let rows = by_blocks.row_starts.windows(2).zip(0..);
         let owners: Vec<i32> =
             rows.flat_map(|(bounds, row)| (bounds[0]..bounds[1]).map(move |_| row)).collect();
-        let text = include_str!("kernels/blocks_of_rows.kingpost").replace("SIDE", &blocks.side.to_string());
+        let text =
+            include_str!("kernels/blocks_of_rows.kingpost").replace("SIDE", &blocks.extents[0].to_string());
         let (take, owners) = (compile_text(device, &text)?, buffer_of(device, &owners)?);
         Ok(Self { blocks, take, owners })
     }
@@ -96,7 +148,7 @@ impl BlocksOfRows {
             [("n", self.blocks.rows), ("n_blocks", self.blocks.n_blocks), ("n_entries", matrix.n_entries())];
         let arrays = [
             ("starts", matrix.starts()),
-            ("block_starts", &self.blocks.row_starts),
+            ("block_starts", &*self.blocks.row_starts),
             ("owners", &self.owners),
             ("entries", matrix.values()),
             ("values", &self.blocks.values),

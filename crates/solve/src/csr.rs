@@ -2,7 +2,7 @@
 
 use crate::sparse::diagonal_of;
 use crate::texts::{compiled, compiled_product, text};
-use crate::{Call, Dot, FoundPattern, Operator, Queue, SolveError, Turn};
+use crate::{BlockRows, Call, Dot, FoundPattern, Operator, PreconditionerKind, Queue, SolveError, Turn};
 use kingpost_fem::sparse::{CsrPattern, EntryOrder};
 use kingpost_runtime::{Backend, Buffer, Device, Executable, buffer_of};
 use std::sync::Arc;
@@ -160,6 +160,25 @@ impl CsrOperator {
     #[must_use]
     pub fn columns(&self) -> Arc<Buffer> {
         Arc::clone(&self.columns)
+    }
+
+    /// What it consists of, as blocks of one entry.
+    ///
+    /// # Errors
+    /// [`SolveError::HalfOfRows`] of a symmetric one of which half is stored.
+    pub fn block_rows(&self) -> Result<BlockRows<'_>, SolveError> {
+        if self.half.is_some() {
+            return Err(SolveError::HalfOfRows { preconditioner: PreconditionerKind::Amg });
+        }
+        Ok(BlockRows {
+            side: 1,
+            rows: self.n,
+            n_blocks: self.n_entries,
+            row_starts: &self.row_starts,
+            columns: &self.columns,
+            values: &self.values,
+            operator: self,
+        })
     }
 
     /// Inverts the diagonal: Jacobi's preconditioner, f64 `[n]`.

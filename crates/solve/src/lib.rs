@@ -31,6 +31,7 @@ mod assembly;
 mod bicgstab;
 mod block_csr;
 mod block_jacobi;
+mod block_rows;
 mod boundary;
 mod boundary_value;
 mod capacity;
@@ -62,12 +63,13 @@ mod sparse;
 mod texts;
 mod vectors;
 
-pub use amg::{Amg, AmgPreconditioner, HierarchySize, HostMatrix, Unknowns};
+pub use amg::{Amg, AmgPreconditioner, HierarchySize, Unknowns};
 pub use arrays::Arrays;
 pub use assembly::{AssemblyStrategy, MatrixAssembly, UnknownAssembly};
 pub use bicgstab::BiCgStab;
 pub use block_csr::{BlockCsrOperator, BlocksOfRows};
 pub use block_jacobi::BlockJacobi;
+pub use block_rows::BlockRows;
 pub use boundary::{Side, bounds, facet_dofs};
 pub use boundary_value::{
     BoundaryValueSetup, BoundaryValueSetupError, BoundaryValueSystem, ChooseMappings, Exchange, SetupTimes,

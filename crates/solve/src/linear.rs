@@ -3,9 +3,9 @@
 use crate::choice::RESTART;
 use crate::scaling::is_usual;
 use crate::{
-    Alone, Amg, AmgPreconditioner, BiCgStab, BlockJacobi, BlocksOfRows, Chebyshev, ChebyshevPreconditioner,
-    ChebyshevSolver, Communicator, ConjugateGradients, CsrOperator, Diagonal, Eigenvalues, Gmres,
-    GmresOptions, HierarchySize, HostMatrix, LinearChoice, LinearMethod, LinearOptions, LinearReport,
+    Alone, Amg, AmgPreconditioner, BiCgStab, BlockJacobi, BlockRows, BlocksOfRows, Chebyshev,
+    ChebyshevPreconditioner, ChebyshevSolver, Communicator, ConjugateGradients, CsrOperator, Diagonal,
+    Eigenvalues, Gmres, GmresOptions, HierarchySize, LinearChoice, LinearMethod, LinearOptions, LinearReport,
     Operator, PartRows, PowerOfTwo, PreconditionerKind, PreconditionerSide, Preconditioning, Queue,
     Smoothing, SolveError, Spectrum, SystemMatrix, Unknowns, run,
 };
@@ -88,13 +88,11 @@ enum Preconditioner<'d> {
         eigenvalues: Box<Eigenvalues<'d>>,
         spectrum: Option<Spectrum>,
     },
-    Amg(Multilevel),
+    Amg(Box<Multilevel>),
 }
 
 /// A hierarchy, and what it is made from.
 struct Multilevel {
-    row_starts: Vec<i32>,
-    columns: Vec<i32>,
     unknowns: Unknowns,
     hierarchy: Option<Amg>,
     /// Iterations of the first solve with its sets of nodes, and with its numbers.
@@ -116,28 +114,23 @@ impl Multilevel {
     fn make(
         &mut self,
         device: &dyn Device,
-        matrix: &CsrOperator,
+        matrix: &BlockRows<'_>,
         u: Option<&Buffer>,
     ) -> Result<(), SolveError> {
-        if self.needs == Renewal::Nothing {
-            return Ok(());
-        }
         stage("making a hierarchy");
-        let values = download_values(device, matrix.values())?;
-        let moved = u.filter(|_| self.unknowns.are_displacements());
-        let u: Vec<f64> = moved.map(|u| download_values(device, u)).transpose()?.unwrap_or_default();
-        let host = HostMatrix { row_starts: &self.row_starts, columns: &self.columns, values: &values };
-        let is_renewed = match &mut self.hierarchy {
-            Some(known) if self.needs == Renewal::Numbers => {
-                known.renew(device, &host, &self.unknowns, &u)?
-            }
-            Some(_) | None => false,
+        let known = self.hierarchy.take();
+        let renewed = match known {
+            Some(known) if self.needs == Renewal::Numbers => known.renew(device, matrix, u)?,
+            // its memory is free before the next one is allocated
+            Some(_) | None => None,
         };
-        if !is_renewed {
-            self.hierarchy = None; // its memory is free before the next one is allocated
-            self.hierarchy = Some(Amg::new(device, &host, &self.unknowns, &u)?);
-            self.iterations[0] = None;
-        }
+        self.hierarchy = Some(match renewed {
+            Some(renewed) => renewed,
+            None => {
+                self.iterations[0] = None;
+                Amg::new(device, matrix, &self.unknowns, u)?
+            }
+        });
         self.iterations[1] = None;
         self.needs = Renewal::Nothing;
         Ok(())
@@ -218,14 +211,12 @@ impl<'d> LinearSolver<'d> {
                 eigenvalues: Box::new(Eigenvalues::new(device, n, OF_LARGEST)?),
                 spectrum: None,
             },
-            PreconditionerKind::Amg => Preconditioner::Amg(Multilevel {
-                row_starts: pattern.row_starts.clone(),
-                columns: pattern.columns.clone(),
+            PreconditionerKind::Amg => Preconditioner::Amg(Box::new(Multilevel {
                 unknowns: unknowns.clone(),
                 hierarchy: None,
                 iterations: [None, None],
                 needs: Renewal::Whole,
-            }),
+            })),
         };
         let has_blocks =
             !is_half && unknowns.components > 1 && pattern.by_blocks().extents == [unknowns.components; 2];
@@ -306,26 +297,36 @@ impl<'d> LinearSolver<'d> {
         u: Option<&Buffer>,
     ) -> Result<f64, SolveError> {
         let start = Instant::now();
-        let invert = |call| communicator.perform(&[call].into_iter().collect());
+        let perform = |call| communicator.perform(&[call].into_iter().collect());
         let by_jacobi = self.choice.preconditioner != PreconditionerKind::None;
         match &mut self.preconditioner {
             Preconditioner::Diagonal(diagonal) => {
                 if by_jacobi {
-                    invert(diagonal.invert(matrix))?;
+                    perform(diagonal.invert(matrix))?;
                 }
                 if let Method::Chebyshev { eigenvalues, spectrum, .. } = &mut self.method {
                     *spectrum = Some(Spectrum::of_all(&eigenvalues.of(matrix, diagonal.values())?)?);
                 }
             }
             Preconditioner::BlockJacobi(blocks) => {
-                invert(blocks.invert(matrix))?;
+                perform(blocks.invert(matrix))?;
             }
             Preconditioner::Chebyshev { diagonal, eigenvalues, spectrum, .. } => {
-                invert(diagonal.invert(matrix))?;
+                perform(diagonal.invert(matrix))?;
                 let values = eigenvalues.of(matrix, diagonal.values())?;
                 *spectrum = Some(Spectrum::of_upper(&values, POLYNOMIAL.1)?);
             }
-            Preconditioner::Amg(levels) => levels.make(self.device, matrix, u)?,
+            Preconditioner::Amg(levels) if levels.needs == Renewal::Nothing => {}
+            Preconditioner::Amg(levels) => {
+                let rows = match &self.blocks {
+                    None => matrix.block_rows()?,
+                    Some(blocks) => {
+                        perform(blocks.take(matrix))?;
+                        blocks.blocks().block_rows()?
+                    }
+                };
+                levels.make(self.device, &rows, u)?;
+            }
         }
         Ok(start.elapsed().as_secs_f64())
     }

@@ -159,8 +159,7 @@ impl PatternKernels {
 
         let (sorted, mut seconds) = self.sort(device, rows_of, n_items)?;
         let [keys, items] = &sorted;
-        let sizes = [("n", n + 1), ("n_keys", n_items), ("steps", steps(n_items))];
-        let place = Call::of(&self.starts, &sizes, &[("keys", keys), ("starts", &term_starts)]);
+        let place = self.first_places((n + 1, &term_starts), (n_items, keys));
         let arrays = [("items", items), ("entities", &term_entities), ("rows", &term_rows)];
         let split = Call::of(&self.split, &[("n", n_items), ("height", height)], &arrays);
         let shared = [("n", n), ("n_items", n_items), ("n_entities", n_entities), ("width", width)];
@@ -194,7 +193,12 @@ impl PatternKernels {
     }
 
     /// The numbers below `n`, sorted by their keys, those of one key ascending; keys first.
-    fn sort(&self, device: &dyn Device, keys: &Buffer, n: usize) -> Result<(Pairs, f64), SolveError> {
+    pub(crate) fn sort(
+        &self,
+        device: &dyn Device,
+        keys: &Buffer,
+        n: usize,
+    ) -> Result<(Pairs, f64), SolveError> {
         let pairs = || -> Result<Pairs, SolveError> {
             Ok([device.allocate(4 * n as u64)?, device.allocate(4 * n as u64)?])
         };
@@ -213,8 +217,18 @@ impl PatternKernels {
         Ok((from, seconds))
     }
 
+    /// Finds the first of `n_keys` sorted keys that is not below each number below `n`.
+    pub(crate) fn first_places<'a>(
+        &'a self,
+        (n, starts): (usize, &'a Buffer),
+        (n_keys, keys): (usize, &'a Buffer),
+    ) -> Call<'a> {
+        let sizes = [("n", n), ("n_keys", n_keys), ("steps", steps(n_keys))];
+        Call::of(&self.starts, &sizes, &[("keys", keys), ("starts", starts)])
+    }
+
     /// Writes the sums of what stands before each of `n` numbers, of which the last is zero; their sum.
-    fn add_up(
+    pub(crate) fn add_up(
         &self,
         device: &dyn Device,
         numbers: &Buffer,
@@ -235,7 +249,9 @@ impl PatternKernels {
         }
         let mut seconds = run(device, &calls)?;
         let Some(total) = sums.last() else { return Ok((0, seconds)) };
-        let total = download_values::<i32>(device, total)?.first().copied().unwrap_or(0);
+        let total = download_values::<i32>(device, total)?.iter().sum::<i32>();
+        let total = usize::try_from(total)
+            .map_err(|_| refused(format!("more than {} numbers of a pattern, as 32 bits count", i32::MAX)))?;
         // and back: what stands before a block is known once those of the blocks above are
         let mut above = buffer_of(device, &[0_i32])?;
         for level in (0..sums.len()).rev() {
@@ -248,6 +264,6 @@ impl PatternKernels {
                 above = own;
             }
         }
-        Ok((usize::try_from(total).unwrap_or(0), seconds))
+        Ok((total, seconds))
     }
 }

@@ -57,6 +57,38 @@ pub fn compiled_product(device: &dyn Device) -> Result<Executable, SolveError> {
     }
 }
 
+/// The product with a matrix by rows of dense blocks of given extents, of which a row has `per_row`: on a card
+/// several work-items share a row.
+///
+/// # Errors
+/// As [`compiled`].
+pub fn compiled_block_product(
+    device: &dyn Device,
+    [height, width]: [usize; 2],
+    per_row: usize,
+) -> Result<Executable, SolveError> {
+    let text = match device.info().backend {
+        Backend::C | Backend::OpenCl => text!("block_product").to_owned(),
+        Backend::Cuda => {
+            let lanes = match (height, per_row) {
+                (_, 24..) => 8,
+                (1, _) => 4,
+                (..) => 2,
+            };
+            // a power of two of rows, of at most 128 work-items
+            let group = 1 << (128 / (height * lanes)).max(1).ilog2();
+            let text = text!("block_product_by_lanes").replace("LANES", &lanes.to_string());
+            text.replace("GROUP", &format!("{group}"))
+        }
+    };
+    compiled(device, &with_extents(&text, [height, width]))
+}
+
+/// A text of blocks of given extents.
+pub fn with_extents(text: &str, [height, width]: [usize; 2]) -> String {
+    text.replace("HEIGHT", &height.to_string()).replace("WIDTH", &width.to_string())
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -94,7 +126,9 @@ mod tests {
                 let text = match (side, has_dot) {
                     (1, false) => text!("product_by_lanes").to_owned(),
                     (1, true) => text!("product_with_dot").to_owned(),
-                    _ => text!("block_product_by_lanes").replace("SIDE", &side.to_string()),
+                    _ => with_extents(text!("block_product_by_lanes"), [side; 2])
+                        .replace("LANES", ["2", "8"][side % 2])
+                        .replace("GROUP", "4"),
                 };
                 let product = compiled(&*device, &text).unwrap();
                 let of = |list: &[i32]| buffer_of(&*device, list).unwrap();
@@ -106,7 +140,7 @@ mod tests {
                 let sizes = match (side, has_dot) {
                     (1, false) => vec![("n", n), ("n_columns", n), ("n_entries", entries)],
                     (1, true) => vec![("n", n), ("n_entries", entries), ("n_sums", 3), ("at", 1)],
-                    _ => vec![("n", n), ("n_blocks", entries)],
+                    _ => vec![("n", n), ("n_columns", n), ("n_blocks", entries)],
                 };
                 let matrix = [("row_starts", &starts_on), ("columns", &columns_on), ("values", &values_on)];
                 let dot = [("sums", &sums)];

@@ -1,6 +1,8 @@
 //! What an operator nearly takes to zero: the functions that coarse levels have to have.
 
-use nalgebra::DMatrix;
+use crate::texts::{compiled, text};
+use crate::{Call, SolveError, run};
+use kingpost_runtime::{Buffer, Device, Executable, buffer_of};
 
 /// Degrees of freedom whose near kernel is wanted.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,9 +15,6 @@ pub struct Unknowns {
     /// Dimension of the points.
     pub dim: usize,
 }
-
-/// Vectors of a near kernel, `[unknowns, vectors]`.
-pub(super) type NearKernel = DMatrix<f64>;
 
 impl Unknowns {
     /// Unknowns of a number of components, anywhere.
@@ -30,33 +29,81 @@ impl Unknowns {
     pub const fn are_displacements(&self) -> bool {
         self.components == self.dim && (self.dim == 2 || self.dim == 3)
     }
+}
 
-    /// A vector for each component that is constant there; of displacements rotations about the middle
-    /// too, of the points moved by `u` (nothing if it is empty).
-    pub(super) fn near_kernel(&self, n: usize, u: &[f64]) -> NearKernel {
-        let side = self.components.max(1);
-        let rotations: &[[usize; 2]] = match (self.are_displacements(), self.dim) {
-            (true, 2) => &[[0, 1]],
-            (true, _) => &[[0, 1], [1, 2], [2, 0]],
-            (false, _) => &[],
-        };
-        let dim = self.dim;
-        let place = |dof: usize, axis: usize| {
-            let at = dof * dim + axis;
-            self.points.get(at).copied().unwrap_or(0.0) + u.get(at).copied().unwrap_or(0.0)
-        };
-        let dofs = n / side;
-        let middle: Vec<f64> = (0..dim)
-            .map(|axis| (0..dofs).map(|dof| place(dof, axis)).sum::<f64>() / dofs.max(1) as f64)
-            .collect();
-        DMatrix::from_fn(n, side + rotations.len(), |row, vector| {
-            let (dof, component) = (row / side, row % side);
-            match vector.checked_sub(side).and_then(|k| rotations.get(k)) {
-                None => f64::from(u8::from(component == vector)),
-                Some([a, b]) if component == *a => middle[*b] - place(dof, *b),
-                Some([a, b]) if component == *b => place(dof, *a) - middle[*a],
-                Some(_) => 0.0,
-            }
+/// Finds the vectors of a near kernel, one for each component that is constant there; of displacements rotations
+/// too, of the points as they have moved, about the middle of the points at rest.
+pub(super) struct NearKernel {
+    find: Executable,
+    side: usize,
+    dofs: usize,
+    /// How many vectors there are.
+    pub vectors: usize,
+    /// Where the points are at rest, and their middle.
+    points: Option<[Buffer; 2]>,
+}
+
+impl NearKernel {
+    /// Of `n` unknowns.
+    ///
+    /// # Errors
+    /// [`SolveError::Length`] of unknowns that are no whole degrees of freedom or have no points; what the device
+    /// refuses.
+    pub fn new(device: &dyn Device, unknowns: &Unknowns, n: usize) -> Result<Self, SolveError> {
+        let side = unknowns.components.max(1);
+        if !n.is_multiple_of(side) {
+            let needed = n.next_multiple_of(side);
+            return Err(SolveError::Length { what: "matrix of blocks", found: n, needed });
+        }
+        let (dofs, of_side) = (n / side, side.to_string());
+        if !unknowns.are_displacements() {
+            let find = compiled(device, &text!("aggregation/constants").replace("SIDE", &of_side))?;
+            return Ok(Self { find, side, dofs, vectors: side, points: None });
+        }
+        let points = &unknowns.points;
+        if points.len() != n {
+            return Err(SolveError::Length { what: "points", found: points.len(), needed: n });
+        }
+        let rotations = side * (side - 1) / 2;
+        let text = text!("aggregation/rigid_motions").replace("TURNS", &rotations.to_string());
+        let sum = |axis: usize| points.iter().skip(axis).step_by(side).sum::<f64>();
+        let middle: Vec<f64> = (0..side).map(|axis| sum(axis) / dofs.max(1) as f64).collect();
+        Ok(Self {
+            find: compiled(device, &text.replace("SIDE", &of_side))?,
+            side,
+            dofs,
+            vectors: side + rotations,
+            points: Some([buffer_of(device, points)?, buffer_of(device, &middle)?]),
         })
+    }
+
+    /// The vectors where the unknowns are `u`, f64 `[unknowns, vectors]`.
+    ///
+    /// # Errors
+    /// [`SolveError::Length`] of another number of unknowns, no memory, a failing driver.
+    pub fn of(&self, device: &dyn Device, u: Option<&Buffer>) -> Result<Buffer, SolveError> {
+        let (n, sizes) = (self.side * self.dofs, [("n", self.dofs)]);
+        let Some([points, middle]) = &self.points else {
+            let near = device.allocate(8 * (n * self.side) as u64)?;
+            run(device, &[Call::of(&self.find, &sizes, &[("near", &near)])])?;
+            return Ok(near);
+        };
+        let rest;
+        let moved = match u {
+            Some(u) if u.bytes() != 8 * n as u64 => {
+                let found = u.bytes() as usize / 8;
+                return Err(SolveError::Length { what: "displacement", found, needed: n });
+            }
+            Some(u) => u,
+            None => {
+                rest = device.allocate(8 * n as u64)?;
+                device.fill(&rest, 0)?;
+                &rest
+            }
+        };
+        let near = device.allocate(8 * (n * self.vectors) as u64)?;
+        let arrays = [("points", points), ("moved", moved), ("middle", middle), ("near", &near)];
+        run(device, &[Call::of(&self.find, &sizes, &arrays)])?;
+        Ok(near)
     }
 }

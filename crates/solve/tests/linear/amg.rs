@@ -5,7 +5,7 @@
 use kingpost_fem::sparse::CsrPattern;
 use kingpost_runtime::{Device, buffer_of, download_values, open, upload_values};
 use kingpost_solve::{
-    Amg, CsrOperator, HostMatrix, LinearChoice, LinearMethod, LinearOptions, LinearReport, LinearSolver,
+    Amg, CsrOperator, LinearChoice, LinearMethod, LinearOptions, LinearReport, LinearSolver,
     PreconditionerKind, Unknowns,
 };
 
@@ -167,7 +167,9 @@ fn matrices_that_are_not_positive_are_refused() {
     let device = open("c").unwrap();
     let (pattern, values) = cube(9);
     let negative: Vec<f64> = values.iter().map(|value| -value).collect();
-    let host = HostMatrix { row_starts: &pattern.row_starts, columns: &pattern.columns, values: &negative };
-    let error = Amg::new(&*device, &host, &Unknowns::of_components(1), &[]).err().unwrap();
+    let matrix = CsrOperator::new(&*device, &pattern).unwrap();
+    upload_values(&*device, matrix.values(), &negative).unwrap();
+    let error = Amg::new(&*device, &matrix.block_rows().unwrap(), &Unknowns::of_components(1), None);
+    let error = error.err().unwrap();
     assert!(error.to_string().contains("no positive eigenvalue"), "{error}");
 }

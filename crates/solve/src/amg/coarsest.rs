@@ -1,0 +1,103 @@
+//! What solves on the coarsest level, or nearly so.
+
+use super::level::Smoother;
+use crate::texts::{compiled, text};
+use crate::{BlockRows, Call, Operator, Queue, Smoothing, SolveError};
+use kingpost_runtime::{Buffer, Device, Executable, buffer_of};
+use nalgebra::DMatrix;
+
+/// Unknowns of a matrix that is inverted, at most: beyond it the inverse takes longer than a solve.
+const INVERTED: usize = 512;
+/// Steps of Chebyshev's iteration where there is no coarser level.
+const STEPS_ALONE: usize = 4;
+
+/// The coarsest level on the device.
+pub(super) enum Coarsest {
+    /// The inverse of its matrix, and what multiplies by it.
+    Inverse(Buffer, Executable),
+    /// Chebyshev's iteration, where nothing coarsens a large matrix: of one without couplings, its
+    /// first step is exact up to a factor.
+    Smoothed(Box<Smoother>),
+}
+
+impl Coarsest {
+    /// Of a matrix.
+    ///
+    /// # Errors
+    /// [`SolveError::Spectrum`] of a matrix that is not positive; what the device refuses.
+    pub fn new(
+        device: &dyn Device,
+        matrix: &BlockRows<'_>,
+        is_finest: bool,
+        ratio: f64,
+    ) -> Result<Self, SolveError> {
+        if matrix.unknowns() > INVERTED {
+            return Ok(Self::Smoothed(Box::new(Smoother::new(device, matrix, is_finest, ratio)?)));
+        }
+        let mut dense = matrix.dense(device)?;
+        if !is_finest {
+            complete(&mut dense);
+        }
+        let multiply = compiled(device, text!("dense_product"))?;
+        Ok(Self::Inverse(buffer_of(device, inverted(dense).as_slice())?, multiply))
+    }
+
+    /// Bytes on the device, for a number of unknowns.
+    pub const fn bytes(&self, unknowns: usize) -> u64 {
+        match self {
+            Self::Inverse(..) => 8 * (unknowns * unknowns) as u64,
+            Self::Smoothed(_) => 8 * 4 * unknowns as u64,
+        }
+    }
+
+    /// Appends what solves for a right-hand side.
+    pub fn solve<'a>(
+        &'a self,
+        operator: &'a dyn Operator,
+        b: &'a Buffer,
+        x: &'a Buffer,
+        queue: &mut Queue<'a>,
+    ) {
+        match self {
+            Self::Inverse(inverse, multiply) => {
+                let arrays = [("a", inverse), ("x", b), ("y", x)];
+                queue.push(Call::of(multiply, &[("n", operator.size())], &arrays));
+            }
+            Self::Smoothed(own) => {
+                let (inverse, spectrum) = (&own.inverse, own.spectrum);
+                let smoothing = Smoothing { operator, inverse, spectrum, steps: STEPS_ALONE };
+                own.steps.smooth(&smoothing, true, b, x, queue);
+            }
+        }
+    }
+}
+
+/// Makes entries of zero on the diagonal one, which are those of basis vectors of zeros.
+fn complete(matrix: &mut DMatrix<f64>) {
+    for k in 0..matrix.nrows() {
+        if matrix[(k, k)] == 0.0 {
+            matrix[(k, k)] = 1.0;
+        }
+    }
+}
+
+/// The inverse of a small matrix; of one that is not positive definite, that of the sizes of its
+/// eigenvalues, so that it preconditions at all.
+fn inverted(dense: DMatrix<f64>) -> DMatrix<f64> {
+    let n = dense.nrows();
+    let symmetric = (&dense + dense.transpose()) * 0.5;
+    match symmetric.clone().cholesky() {
+        Some(factors) => factors.inverse(),
+        None if n == 0 => dense,
+        None => {
+            let eigen = symmetric.symmetric_eigen();
+            let largest = eigen.eigenvalues.amax();
+            let inverse =
+                eigen.eigenvalues.map(|value| match value.abs() > f64::EPSILON * n as f64 * largest {
+                    true => 1.0 / value.abs(),
+                    false => 0.0,
+                });
+            &eigen.eigenvectors * DMatrix::from_diagonal(&inverse) * eigen.eigenvectors.transpose()
+        }
+    }
+}

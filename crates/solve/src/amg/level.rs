@@ -1,0 +1,285 @@
+//! A level of a hierarchy with a coarser one, all of whose numbers are found on the device.
+
+use super::structure::{Structure, StructureKernels};
+use crate::texts::{compiled, text};
+use crate::{BlockCsrOperator, BlockRows, Call, Chebyshev, Eigenvalues, SolveError, Spectrum, run};
+use kingpost_runtime::{Buffer, Device, Executable, check_interrupt};
+
+/// Iterations that find the largest eigenvalue of a level.
+const ITERATIONS: usize = 12;
+/// Columns of a basis that are this much shorter than the first are not independent.
+const DEPENDENT: f64 = 1e-8;
+
+/// The kernels that find the numbers of a level whose nodes have `side` unknowns, and those of the coarser one
+/// `width`.
+pub(super) struct NumberKernels {
+    side: usize,
+    width: usize,
+    squares: Executable,
+    bases: Executable,
+    smooth: Executable,
+    transpose: Executable,
+    image: Executable,
+    coarse: Executable,
+    invert: Executable,
+}
+
+impl NumberKernels {
+    /// Compiles the kernels.
+    ///
+    /// # Errors
+    /// A device that refuses them.
+    pub fn new(device: &dyn Device, side: usize, width: usize) -> Result<Self, SolveError> {
+        let of = |text: &str, [height, middle, width]: [usize; 3]| {
+            let text = text.replace("HEIGHT", &height.to_string()).replace("MIDDLE", &middle.to_string());
+            compiled(device, &text.replace("WIDTH", &width.to_string()).replace("SIDE", &side.to_string()))
+        };
+        let sides = [side, side, width];
+        Ok(Self {
+            side,
+            width,
+            squares: of(text!("aggregation/block_squares"), sides)?,
+            bases: of(text!("aggregation/orthonormal_bases"), sides)?,
+            smooth: of(text!("aggregation/smoothed_interpolation"), sides)?,
+            transpose: of(text!("aggregation/transposed_blocks"), sides)?,
+            image: of(text!("aggregation/block_matrix_product"), sides)?,
+            coarse: of(text!("aggregation/block_matrix_product"), [width, side, width])?,
+            invert: compiled_inverse(device, side)?,
+        })
+    }
+}
+
+fn compiled_inverse(device: &dyn Device, side: usize) -> Result<Executable, SolveError> {
+    compiled(device, &text!("aggregation/inverse_block_diagonal").replace("SIDE", &side.to_string()))
+}
+
+/// The inverse of the diagonal of a matrix; on coarse levels entries of zero become one first, which are those of
+/// basis vectors of zeros.
+fn invert_diagonal<'a>(
+    kernel: &'a Executable,
+    matrix: &BlockRows<'a>,
+    is_finest: bool,
+    inverse: &'a Buffer,
+) -> Call<'a> {
+    let sizes = [&matrix.sizes()[..], &[("is_completed", usize::from(!is_finest))]].concat();
+    let arrays = [&matrix.lists()[..], &[("values", matrix.values), ("inverse", inverse)]].concat();
+    Call::of(kernel, &sizes, &arrays)
+}
+
+/// Values among the eigenvalues of a matrix times a diagonal, near the largest.
+fn eigenvalues(
+    device: &dyn Device,
+    matrix: &BlockRows<'_>,
+    inverse: &Buffer,
+) -> Result<Vec<f64>, SolveError> {
+    check_interrupt()?;
+    Eigenvalues::new(device, matrix.unknowns(), ITERATIONS)?.of(matrix.operator, inverse)
+}
+
+/// What smooths on a level.
+pub(super) struct Smoother {
+    /// The inverse of the diagonal.
+    pub inverse: Buffer,
+    /// Of the matrix times the inverse of its diagonal.
+    pub spectrum: Spectrum,
+    pub steps: Chebyshev,
+}
+
+impl Smoother {
+    /// Of a level without a coarser one, which reduces the eigenvalues down to a `ratio`-th of the largest.
+    ///
+    /// # Errors
+    /// [`SolveError::Spectrum`] of a matrix that is not positive; what the device refuses.
+    pub fn new(
+        device: &dyn Device,
+        matrix: &BlockRows<'_>,
+        is_finest: bool,
+        ratio: f64,
+    ) -> Result<Self, SolveError> {
+        let inverse = device.allocate(8 * matrix.unknowns() as u64)?;
+        let kernel = compiled_inverse(device, matrix.side)?;
+        run(device, &[invert_diagonal(&kernel, matrix, is_finest, &inverse)])?;
+        let spectrum = Spectrum::of_upper(&eigenvalues(device, matrix, &inverse)?, ratio)?;
+        Ok(Self { inverse, spectrum, steps: Chebyshev::new(device, matrix.unknowns())? })
+    }
+}
+
+/// A level with a coarser one.
+pub(super) struct Level {
+    structure: Structure,
+    is_finest: bool,
+    pub smoother: Smoother,
+    /// From the coarser level.
+    pub interpolation: BlockCsrOperator,
+    /// To it: the transpose.
+    pub restriction: BlockCsrOperator,
+    /// The matrix of the coarser level, and its near kernel.
+    pub coarse: BlockCsrOperator,
+    pub near: Buffer,
+    pub add: Executable,
+    pub q: Buffer,
+    pub r: Buffer,
+    /// Right-hand side and solution of the coarser level.
+    pub coarse_b: Buffer,
+    pub coarse_x: Buffer,
+}
+
+/// What finds levels.
+pub(super) struct Finder<'d> {
+    pub device: &'d dyn Device,
+    pub structures: &'d StructureKernels,
+    pub numbers: &'d NumberKernels,
+    /// The ratio of the eigenvalues that smoothers reduce.
+    pub ratio: f64,
+}
+
+impl Structure {
+    /// Bytes of its lists and of the numbers of its matrices, with those that the level does not keep.
+    pub fn bytes(&self, kernels: &NumberKernels) -> [u64; 2] {
+        let NumberKernels { side, width, .. } = kernels;
+        let (fine, coarse) = (self.own.rows * side, self.sets.count * width);
+        let lists = 4
+            * (2 * self.own.rows + self.sets.count + self.sets.n_members + self.own.n_blocks) as u64
+            + self.interpolation.bytes()
+            + self.restriction.bytes()
+            + self.image.bytes()
+            + self.coarse.bytes()
+            + 4 * self.interpolation.n_blocks as u64;
+        let numbers = 2 * self.interpolation.n_blocks * side * width + self.coarse.n_blocks * width * width;
+        let vectors = 6 * fine + (2 + width) * coarse;
+        let bases = 2 * self.sets.n_members * side * width;
+        let image = self.image.n_blocks * side * width;
+        [lists + 8 * (numbers + vectors) as u64, 8 * (bases + image) as u64]
+    }
+}
+
+impl Finder<'_> {
+    /// The structure of a level of a matrix whose connections have a threshold; none where nothing coarsens.
+    ///
+    /// # Errors
+    /// More than 32 bits count, no memory, a failing driver.
+    pub fn structure(&self, matrix: &BlockRows<'_>, threshold: f64) -> Result<Option<Structure>, SolveError> {
+        check_interrupt()?;
+        let kinds = self.structures.connections(self.device, (&self.numbers.squares, matrix), threshold)?;
+        let sets = self.structures.aggregates(self.device, matrix, &kinds)?;
+        let coarse = sets.count * self.numbers.width;
+        if coarse == 0 || 5 * coarse > 4 * matrix.unknowns() {
+            return Ok(None); // it no longer coarsens
+        }
+        self.structures.of_sets(self.device, matrix, &kinds, sets).map(Some)
+    }
+
+    /// A level of a structure, with the numbers of a matrix and its near kernel.
+    ///
+    /// # Errors
+    /// [`SolveError::Spectrum`] of a matrix that is not positive; what the device refuses.
+    pub fn level(
+        &self,
+        structure: Structure,
+        is_finest: bool,
+        matrix: &BlockRows<'_>,
+        near: &Buffer,
+    ) -> Result<Level, SolveError> {
+        let (device, NumberKernels { side, width, .. }) = (self.device, self.numbers);
+        let (fine, below) = (matrix.unknowns(), structure.sets.count * width);
+        let vector = |n: usize| device.allocate(8 * n as u64);
+        let blocks = |pattern: &super::structure::Pattern, extents| {
+            let lists = [&pattern.starts, &pattern.at].map(std::sync::Arc::clone);
+            BlockCsrOperator::of_lists(
+                device,
+                ([pattern.rows, pattern.columns], pattern.n_blocks),
+                extents,
+                lists,
+            )
+        };
+        let mut level = Level {
+            is_finest,
+            smoother: Smoother {
+                inverse: vector(fine)?,
+                spectrum: Spectrum { least: 0.0, largest: 0.0 },
+                steps: Chebyshev::new(device, fine)?,
+            },
+            interpolation: blocks(&structure.interpolation, [*side, *width])?,
+            restriction: blocks(&structure.restriction, [*width, *side])?,
+            coarse: blocks(&structure.coarse, [*width; 2])?,
+            near: vector(below * width)?,
+            add: BlockCsrOperator::compiled_add(device, [*side, *width])?,
+            q: vector(fine)?,
+            r: vector(fine)?,
+            coarse_b: vector(below)?,
+            coarse_x: vector(below)?,
+            structure,
+        };
+        self.find(&mut level, matrix, near)?;
+        Ok(level)
+    }
+
+    /// Gives a level the numbers of another matrix of its pattern. False if the matrix connects nodes that were
+    /// not connected.
+    ///
+    /// # Errors
+    /// As [`Finder::level`].
+    pub fn renew(
+        &self,
+        level: &mut Level,
+        matrix: &BlockRows<'_>,
+        near: &Buffer,
+    ) -> Result<bool, SolveError> {
+        // how strong connections are does not matter any more
+        let kinds = self.structures.connections(self.device, (&self.numbers.squares, matrix), 1.0)?;
+        let is_same = self.structures.connects(self.device, &level.structure, &kinds)?;
+        if is_same {
+            self.find(level, matrix, near)?;
+        }
+        Ok(is_same)
+    }
+
+    fn find(&self, level: &mut Level, matrix: &BlockRows<'_>, near: &Buffer) -> Result<(), SolveError> {
+        let (device, kernels) = (self.device, self.numbers);
+        let NumberKernels { side, width, .. } = *kernels;
+        let Structure { sets, own, interpolation, transposes, image, coarse, restriction } = &level.structure;
+        run(device, &[invert_diagonal(&kernels.invert, matrix, level.is_finest, &level.smoother.inverse)])?;
+        let values = eigenvalues(device, matrix, &level.smoother.inverse)?;
+        level.smoother.spectrum = Spectrum::of_upper(&values, self.ratio)?;
+        let omega = 4.0 / (3.0 * Spectrum::of_upper(&values, 1.0)?.largest);
+
+        let numbers = |n: usize| device.allocate(8 * n as u64);
+        let basis = numbers(sets.n_members * side * width)?;
+        let rest = numbers(sets.n_members * side * width)?;
+        let sizes = [("n", own.rows), ("n_aggregates", sets.count), ("n_members", sets.n_members)];
+        let arrays = [("starts", &sets.starts), ("members", &sets.members), ("near", near)];
+        let arrays = [&arrays[..], &[("rest", &rest), ("basis", &basis), ("coarse", &level.near)]].concat();
+        let bases = Call::of(&kernels.bases, &sizes, &arrays).with("dependent", DEPENDENT * DEPENDENT);
+
+        let sizes = [("n", own.rows), ("n_a", own.n_blocks), ("n_members", sets.n_members)];
+        let sizes = [&sizes[..], &[("n_blocks", interpolation.n_blocks)]].concat();
+        let a = [("a_starts", &*own.starts), ("a_columns", &*own.at), ("a", matrix.values)];
+        let arrays = [("inverse", &level.smoother.inverse), ("aggregates", &sets.of)];
+        let arrays = [arrays, [("places", &sets.places), ("basis", &basis)]].concat();
+        let to = [("values", level.interpolation.values())];
+        let arrays = [&interpolation.places()[..], &a, &arrays, &to].concat();
+        let smooth = Call::of(&kernels.smooth, &sizes, &arrays).with("omega", omega);
+
+        let arrays = [("from", transposes), ("values", level.interpolation.values())];
+        let arrays = [&arrays[..], &[("transposed", level.restriction.values())]].concat();
+        let transpose = Call::of(&kernels.transpose, &[("n_blocks", interpolation.n_blocks)], &arrays);
+        run(device, &[bases, smooth, transpose])?;
+        drop((basis, rest));
+
+        let of_image = numbers(image.n_blocks * side * width)?;
+        let b = [("b_starts", &*interpolation.starts), ("b_columns", &*interpolation.at)];
+        let b = [&b[..], &[("b", level.interpolation.values()), ("values", &of_image)]].concat();
+        let sizes = [("n", own.rows), ("n_middle", own.rows), ("n_a", own.n_blocks)];
+        let sizes = [&sizes[..], &[("n_b", interpolation.n_blocks), ("n_blocks", image.n_blocks)]].concat();
+        let multiply = Call::of(&kernels.image, &sizes, &[&image.places()[..], &a, &b].concat());
+        let a = [("a_starts", &*restriction.starts), ("a_columns", &*restriction.at)];
+        let a = [&a[..], &[("a", level.restriction.values())]].concat();
+        let b = [("b_starts", &*image.starts), ("b_columns", &*image.at), ("b", &of_image)];
+        let to = [("values", level.coarse.values())];
+        let sizes = [("n", coarse.rows), ("n_middle", own.rows), ("n_a", restriction.n_blocks)];
+        let sizes = [&sizes[..], &[("n_b", image.n_blocks), ("n_blocks", coarse.n_blocks)]].concat();
+        let project = Call::of(&kernels.coarse, &sizes, &[&coarse.places()[..], &a, &b, &to].concat());
+        run(device, &[multiply, project])?;
+        Ok(())
+    }
+}

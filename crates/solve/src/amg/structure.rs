@@ -1,0 +1,276 @@
+//! Which blocks the matrices of a level have, found on the device.
+
+use super::aggregates::{Aggregates, Connections};
+use crate::texts::{compiled, text};
+use crate::{BlockRows, Call, PatternKernels, SolveError, run};
+use kingpost_runtime::{Buffer, Device, Executable, buffer_of, download_values};
+use std::sync::Arc;
+
+/// Blocks this much smaller than those on the diagonal are roundings.
+const ROUNDING: f64 = 1e-13;
+
+/// Where a matrix has blocks, by rows with ascending columns.
+pub(super) struct Pattern {
+    pub rows: usize,
+    pub columns: usize,
+    pub n_blocks: usize,
+    /// First block of each row, and the end of the last.
+    pub starts: Arc<Buffer>,
+    /// Column of each block.
+    pub at: Arc<Buffer>,
+    /// Row of each block.
+    pub owners: Buffer,
+}
+
+impl Pattern {
+    fn new([rows, columns]: [usize; 2], n_blocks: usize, [starts, at, owners]: [Buffer; 3]) -> Self {
+        Self { rows, columns, n_blocks, starts: Arc::new(starts), at: Arc::new(at), owners }
+    }
+
+    /// Bytes of its lists.
+    pub const fn bytes(&self) -> u64 {
+        4 * (self.rows as u64 + 1) + 8 * self.n_blocks as u64
+    }
+
+    /// Whose block each is, as arguments.
+    pub fn places(&self) -> [(&'static str, &Buffer); 2] {
+        [("owners", &self.owners), ("columns", &self.at)]
+    }
+
+    fn lists(&self) -> [(&'static str, &Buffer); 2] {
+        [("row_starts", &self.starts), ("columns", &self.at)]
+    }
+}
+
+/// The kernels that find structures, of blocks of any extents.
+pub(super) struct StructureKernels {
+    lists: PatternKernels,
+    connections: Executable,
+    count_aggregates: Executable,
+    fill_aggregates: Executable,
+    count_products: Executable,
+    fill_products: Executable,
+    rows: Executable,
+    take: Executable,
+    missing: Executable,
+}
+
+/// Sets of nodes on the device.
+pub(super) struct DeviceAggregates {
+    pub count: usize,
+    pub n_members: usize,
+    pub of: Buffer,
+    pub starts: Buffer,
+    pub members: Buffer,
+    pub places: Buffer,
+}
+
+impl DeviceAggregates {
+    fn new(device: &dyn Device, sets: &Aggregates) -> Result<Self, SolveError> {
+        Ok(Self {
+            count: sets.count(),
+            n_members: sets.members.len(),
+            of: buffer_of(device, &sets.of)?,
+            starts: buffer_of(device, &sets.starts)?,
+            members: buffer_of(device, &sets.members)?,
+            places: buffer_of(device, &sets.places)?,
+        })
+    }
+}
+
+/// What a level shares with those of other matrices whose connections are the same: all but numbers.
+pub(super) struct Structure {
+    pub sets: DeviceAggregates,
+    /// Of the matrix.
+    pub own: Pattern,
+    pub interpolation: Pattern,
+    pub restriction: Pattern,
+    /// The block of the interpolation that each block of the restriction is.
+    pub transposes: Buffer,
+    /// Of the matrix times the interpolation.
+    pub image: Pattern,
+    pub coarse: Pattern,
+}
+
+impl StructureKernels {
+    /// Compiles the kernels.
+    ///
+    /// # Errors
+    /// A device that refuses them.
+    pub fn new(device: &dyn Device) -> Result<Self, SolveError> {
+        Ok(Self {
+            lists: PatternKernels::new(device)?,
+            connections: compiled(device, text!("aggregation/connections"))?,
+            count_aggregates: compiled(device, text!("aggregation/count_aggregates"))?,
+            fill_aggregates: compiled(device, text!("aggregation/fill_aggregates"))?,
+            count_products: compiled(device, text!("aggregation/count_products"))?,
+            fill_products: compiled(device, text!("aggregation/fill_products"))?,
+            rows: compiled(device, text!("aggregation/rows_of_blocks"))?,
+            take: compiled(device, text!("aggregation/take_integers"))?,
+            missing: compiled(device, text!("aggregation/missing_aggregates"))?,
+        })
+    }
+
+    /// What connects the nodes of each block of a matrix. Nodes `i` and `j` are strongly connected where
+    /// `|A_ij|² > θ² |A_ii| |A_jj|`, for Frobenius norms and the threshold `θ`.
+    ///
+    /// # Source
+    /// Vaněk et al. 1996, §5.
+    pub fn connections(
+        &self,
+        device: &dyn Device,
+        (squares_of, matrix): (&Executable, &BlockRows<'_>),
+        threshold: f64,
+    ) -> Result<Buffer, SolveError> {
+        let [squares, norms] =
+            [device.allocate(8 * matrix.n_blocks as u64)?, device.allocate(8 * matrix.rows as u64)?];
+        let kinds = device.allocate(4 * matrix.n_blocks as u64)?;
+        let (sizes, lists) = (matrix.sizes(), matrix.lists());
+        let found = [("squares", &squares), ("norms", &norms)];
+        let arrays = [&lists[..], &[("values", matrix.values)], &found].concat();
+        let measure = Call::of(squares_of, &sizes, &arrays);
+        let judge = Call::of(&self.connections, &sizes, &[&lists[..], &found, &[("kinds", &kinds)]].concat());
+        let judge = judge.with("strength", threshold * threshold).with("rounding", ROUNDING * ROUNDING);
+        run(device, &[measure, judge])?;
+        Ok(kinds)
+    }
+
+    /// Sets of strongly connected nodes, made on the host.
+    ///
+    /// # Errors
+    /// A failing driver.
+    pub fn aggregates(
+        &self,
+        device: &dyn Device,
+        matrix: &BlockRows<'_>,
+        kinds: &Buffer,
+    ) -> Result<DeviceAggregates, SolveError> {
+        let connections = Connections {
+            starts: download_values(device, matrix.row_starts)?,
+            nodes: download_values(device, matrix.columns)?,
+            kinds: download_values(device, kinds)?,
+        };
+        DeviceAggregates::new(device, &connections.aggregates())
+    }
+
+    /// The structure of a level with given sets of nodes.
+    ///
+    /// # Errors
+    /// More than 32 bits count, no memory, a failing driver.
+    pub fn of_sets(
+        &self,
+        device: &dyn Device,
+        matrix: &BlockRows<'_>,
+        kinds: &Buffer,
+        sets: DeviceAggregates,
+    ) -> Result<Structure, SolveError> {
+        let own = self.with_owners(device, matrix)?;
+        let interpolation = self.interpolation(device, (&own, kinds), &sets)?;
+        let (restriction, transposes) = self.transposed(device, &interpolation)?;
+        let image = self.product(device, &own, &interpolation)?;
+        let coarse = self.product(device, &restriction, &image)?;
+        Ok(Structure { sets, own, interpolation, restriction, transposes, image, coarse })
+    }
+
+    /// Whether the interpolation of a structure has all blocks that the connections of a matrix ask for.
+    ///
+    /// # Errors
+    /// No memory, a failing driver.
+    pub fn connects(
+        &self,
+        device: &dyn Device,
+        structure: &Structure,
+        kinds: &Buffer,
+    ) -> Result<bool, SolveError> {
+        let Structure { own, sets, interpolation, .. } = structure;
+        let [missing, before] =
+            [device.allocate(4 * own.rows as u64)?, device.allocate(4 * own.rows as u64)?];
+        let arrays = [("kinds", kinds), ("aggregates", &sets.of), ("lengths", &missing)];
+        let sizes = [("n", own.rows), ("n_blocks", own.n_blocks), ("n_found", interpolation.n_blocks)];
+        let found = [("starts", &*interpolation.starts), ("found", &interpolation.at)];
+        let arrays = [&own.lists()[..], &found, &arrays].concat();
+        run(device, &[Call::of(&self.missing, &sizes, &arrays)])?;
+        Ok(self.lists.add_up(device, &missing, own.rows, &before)?.0 == 0)
+    }
+
+    fn with_owners(&self, device: &dyn Device, matrix: &BlockRows<'_>) -> Result<Pattern, SolveError> {
+        let owners = device.allocate(4 * matrix.n_blocks as u64)?;
+        let arrays = [("row_starts", matrix.row_starts as &Buffer), ("owners", &owners)];
+        run(device, &[Call::of(&self.rows, &matrix.sizes(), &arrays)])?;
+        Ok(Pattern {
+            rows: matrix.rows,
+            columns: matrix.rows,
+            n_blocks: matrix.n_blocks,
+            starts: Arc::clone(matrix.row_starts),
+            at: Arc::clone(matrix.columns),
+            owners,
+        })
+    }
+
+    /// Starts of rows from what counts their blocks, and the blocks of all.
+    fn starts<'a>(
+        &self,
+        device: &dyn Device,
+        n: usize,
+        count: impl FnOnce(&'a Buffer) -> Call<'a>,
+        lengths: &'a Buffer,
+    ) -> Result<(Buffer, usize), SolveError> {
+        let starts = device.allocate(4 * (n as u64 + 1))?;
+        device.fill(lengths, 0)?;
+        run(device, &[count(lengths)])?;
+        let (total, _) = self.lists.add_up(device, lengths, n + 1, &starts)?;
+        Ok((starts, total))
+    }
+
+    /// A node of an aggregate is interpolated from those that it is connected to, and its own.
+    fn interpolation(
+        &self,
+        device: &dyn Device,
+        (own, kinds): (&Pattern, &Buffer),
+        sets: &DeviceAggregates,
+    ) -> Result<Pattern, SolveError> {
+        let lengths = device.allocate(4 * (own.rows as u64 + 1))?;
+        let sizes = [("n", own.rows), ("n_blocks", own.n_blocks)];
+        let shared = [&own.lists()[..], &[("kinds", kinds), ("aggregates", &sets.of)]].concat();
+        let count = |lengths| {
+            Call::of(&self.count_aggregates, &sizes, &[&shared[..], &[("lengths", lengths)]].concat())
+        };
+        let (starts, n_found) = self.starts(device, own.rows, count, &lengths)?;
+        let [found, owners] = [device.allocate(4 * n_found as u64)?, device.allocate(4 * n_found as u64)?];
+        let sizes = [&sizes[..], &[("n_aggregates", sets.count), ("n_found", n_found)]].concat();
+        let arrays = [("starts", &starts), ("found", &found), ("owners", &owners)];
+        run(device, &[Call::of(&self.fill_aggregates, &sizes, &[&shared[..], &arrays].concat())])?;
+        Ok(Pattern::new([own.rows, sets.count], n_found, [starts, found, owners]))
+    }
+
+    /// The transpose, and the block that each of its blocks is.
+    fn transposed(&self, device: &dyn Device, of: &Pattern) -> Result<(Pattern, Buffer), SolveError> {
+        let n = of.n_blocks;
+        let ([owners, from], _) = self.lists.sort(device, &of.at, n)?;
+        let starts = device.allocate(4 * (of.columns as u64 + 1))?;
+        let at = device.allocate(4 * n as u64)?;
+        let place = self.lists.first_places((of.columns + 1, &starts), (n, &owners));
+        let arrays = [("at", &from), ("from", &of.owners), ("to", &at)];
+        let take = Call::of(&self.take, &[("n", n), ("n_from", n)], &arrays);
+        run(device, &[place, take])?;
+        Ok((Pattern::new([of.columns, of.rows], n, [starts, at, owners]), from))
+    }
+
+    /// Where the product of two matrices has blocks.
+    fn product(&self, device: &dyn Device, a: &Pattern, b: &Pattern) -> Result<Pattern, SolveError> {
+        let lengths = device.allocate(4 * (a.rows as u64 + 1))?;
+        let sizes = [("n", a.rows), ("n_middle", b.rows), ("n_columns", b.columns)];
+        let sizes = [&sizes[..], &[("n_a", a.n_blocks), ("n_b", b.n_blocks)]].concat();
+        let shared = [("a_starts", &*a.starts), ("a_columns", &a.at)];
+        let shared = [shared, [("b_starts", &b.starts), ("b_columns", &b.at)]].concat();
+        let count = |lengths| {
+            Call::of(&self.count_products, &sizes, &[&shared[..], &[("lengths", lengths)]].concat())
+        };
+        let (starts, n_found) = self.starts(device, a.rows, count, &lengths)?;
+        let [found, owners] = [device.allocate(4 * n_found as u64)?, device.allocate(4 * n_found as u64)?];
+        let sizes = [&sizes[..], &[("n_found", n_found)]].concat();
+        let arrays = [("starts", &starts), ("found", &found), ("owners", &owners)];
+        run(device, &[Call::of(&self.fill_products, &sizes, &[&shared[..], &arrays].concat())])?;
+        Ok(Pattern::new([a.rows, b.columns], n_found, [starts, found, owners]))
+    }
+}
