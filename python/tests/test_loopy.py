@@ -392,6 +392,30 @@ def test_complex_numbers(kind, part):
         np.testing.assert_allclose(found["root"], (1j*np.arange(8) + a)*b**2, rtol=share)
 
 
+@pytest.mark.parametrize("kind", [np.complex64, np.complex128])
+@pytest.mark.parametrize("scope", [lp.AddressSpace.GLOBAL, lp.AddressSpace.PRIVATE])
+def test_tables_of_complex_numbers(kind, scope):
+    turns = np.exp(-2j*np.pi*np.outer(np.arange(8), np.arange(8))/8).astype(kind)
+    kernel = lp.make_kernel(
+        "{[i,k,j]: 0<=i<3 and 0<=k,j<8}",
+        "out[i, k] = sum(j, turns[k, j]*a[i, j])",
+        [
+            lp.GlobalArg("a,out", kind, (3, 8)),
+            lp.TemporaryVariable("turns", kind, (8, 8), initializer=turns, read_only=True, address_space=scope),
+        ],
+    )
+    random = np.random.default_rng(5)
+    a = (random.random((3, 8)) + 1j*random.random((3, 8))).astype(kind)
+    imported = kingpost.from_loopy(kernel)
+    for device in ("c", "opencl"):
+        if not any(name.split(":")[0] == device for name in kingpost.devices()):
+            continue
+        out = np.zeros_like(a)
+        imported.compile(device)(**arrays(imported, a=a, out=out))
+        share = 1e-5 if kind is np.complex64 else 1e-13  # sums of 8 terms
+        np.testing.assert_allclose(out, np.fft.fft(a), rtol=share, atol=share)
+
+
 @pytest.mark.parametrize("which", ["argmin", "argmax"])
 @pytest.mark.parametrize("tag", [None, "l.0"])
 def test_reductions_of_two_results(which, tag):

@@ -56,6 +56,9 @@ impl Inputs for Sample<'_> {
         Some(match self.0.get(name)? {
             Value::F64(v) => TableData::real(v.iter().copied()),
             Value::F32(v) => TableData::real(v.iter().map(|x| f64::from(*x))),
+            v @ (Value::C64(_) | Value::C128(_)) => {
+                TableData::complex(v.to_f64().chunks_exact(2).map(|z| [z[0], z[1]]))
+            }
             v => TableData::int((0..v.len()).filter_map(|k| v.integer(k))),
         })
     }

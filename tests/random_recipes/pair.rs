@@ -6,7 +6,7 @@ use crate::tally::Tally;
 use kingpost::analysis::Analysis;
 use kingpost::codegen::{Options, Target, generate};
 use kingpost::interp::{InterpError, Memory, Observer, Run, Value, interpret, interpret_with};
-use kingpost::ir::{AxisTag, Expr, Kernel, Layout, ScalarType, TableData, VarId, VarKind, Variable, WriteOp};
+use kingpost::ir::{AxisTag, Expr, Kernel, Layout, ScalarType, VarId, VarKind, Variable, WriteOp};
 use kingpost::transforms::lists::{Definition, ListNames, RowOrder};
 use kingpost::transforms::primitives::FixParameter;
 use kingpost::transforms::steps;
@@ -133,11 +133,7 @@ fn with_tables(mut memory: Memory, kernel: &Kernel) -> Memory {
 /// The values of a table; none of another variable.
 pub fn of_table(var: &Variable) -> Option<Value> {
     let VarKind::Table(data) = &var.kind else { return None };
-    Some(match data {
-        TableData::Real(v) if var.ty == ScalarType::F64 => Value::F64(v.iter().map(|x| x.0).collect()),
-        TableData::Real(v) => Value::F32(v.iter().map(|x| x.0 as f32).collect()),
-        TableData::Int(v) => Value::of_integers(var.ty, v).unwrap(),
-    })
+    Some(Value::of_table(var.ty, data))
 }
 
 /// A step that was accepted and does not keep its promises.

@@ -245,6 +245,18 @@ impl Value {
         }
     }
 
+    /// The values of a table with elements of type `ty`.
+    #[must_use]
+    pub fn of_table(ty: ScalarType, data: &TableData) -> Self {
+        match data {
+            TableData::Real(v) => Self::of_reals(ty, &v.iter().map(|x| x.0).collect::<Vec<_>>()),
+            TableData::Int(v) => Self::of_bits(ty, v),
+            TableData::Complex(v) => {
+                Self::of_reals(ty, &v.iter().flat_map(|z| [z.re.0, z.im.0]).collect::<Vec<_>>())
+            }
+        }
+    }
+
     /// Reals as elements of a real type, each rounded to it, or as parts of elements of a complex type;
     /// of another type as `f64`.
     #[must_use]

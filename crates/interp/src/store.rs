@@ -55,6 +55,7 @@ fn from_table(data: &TableData) -> Elements {
     match data {
         TableData::Real(v) => Elements::Real(v.iter().map(|x| x.0).collect()),
         TableData::Int(v) => Elements::Int(v.to_vec()),
+        TableData::Complex(v) => Elements::Complex(v.iter().map(|z| [z.re.0, z.im.0]).collect()),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::store::element_name;
 use kingpost_ir::ids::Id;
 use kingpost_ir::kernel::{Assumption, Direction, Kernel, VarKind};
 use kingpost_ir::symmetry::{Element, Symmetry};
-use kingpost_ir::{Affine, Atom, TableData, VarId};
+use kingpost_ir::{Affine, Atom, VarId};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
@@ -23,10 +23,8 @@ pub(crate) fn check_symmetric(
         let Assumption::Symmetric(symmetry) = assumption else { continue };
         let (var, shape) = (&kernel.vars[symmetry.var], &program.shapes[symmetry.var.index()]);
         let wrong = match (&var.kind, memory.get(&var.name)) {
-            (VarKind::Table(TableData::Int(v)), _) => wrong(symmetry, shape, v),
-            (VarKind::Table(TableData::Real(v)), _) => {
-                let values: Vec<f64> = v.iter().map(|x| x.0).collect();
-                wrong(symmetry, shape, &values)
+            (VarKind::Table(data), _) => {
+                with_elements!(&Value::of_table(var.ty, data), v => wrong(symmetry, shape, v))
             }
             (VarKind::Argument(Direction::In | Direction::InOut), Some(value)) => {
                 let value = crate::store::checked(var, value, shape, shape.iter().product())?;

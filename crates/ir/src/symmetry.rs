@@ -2,6 +2,7 @@
 
 use crate::affine::Affine;
 use crate::complex::Complex;
+use crate::constant::TableData;
 use crate::expr::Expr;
 use crate::half::{Bf16, F16};
 use crate::ids::VarId;
@@ -99,6 +100,26 @@ impl Symmetry {
             place * extent + if image.mirrored { extent - 1 - from } else { from }
         };
         shape.iter().zip(&self.axes).fold(0, along)
+    }
+
+    /// The first entry of a table that has not the value it should have, and its image.
+    pub fn clash_in(&self, shape: &[usize], data: &TableData) -> Option<(usize, usize)> {
+        match data {
+            TableData::Real(v) => self.clash(shape, &v.iter().map(|x| x.0).collect::<Vec<_>>()),
+            TableData::Int(v) => self.clash(shape, v),
+            TableData::Complex(v) => self.clash(shape, &v.iter().map(|z| z.map(|x| x.0)).collect::<Vec<_>>()),
+        }
+    }
+
+    /// The same of the entries of a table as [`exchanges_zeros`](Self::exchanges_zeros) tells of elements.
+    pub fn exchanges_zeros_in(&self, shape: &[usize], data: &TableData) -> bool {
+        match data {
+            TableData::Real(v) => self.exchanges_zeros(shape, &v.iter().map(|x| x.0).collect::<Vec<_>>()),
+            TableData::Int(_) => false,
+            TableData::Complex(v) => {
+                self.exchanges_zeros(shape, &v.iter().map(|z| z.map(|x| x.0)).collect::<Vec<_>>())
+            }
+        }
     }
 
     /// The first element that has not the value it should have, and its image.

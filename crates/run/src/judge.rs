@@ -4,7 +4,7 @@ use crate::{LoadError, Loaded, Random, gathered};
 use kingpost_codegen::{CodegenError, Options, Target, generate};
 use kingpost_interp::{InterpError, Memory, Observer, Value, interpret_with, with_elements};
 use kingpost_ir::{
-    Affine, Atom, Bf16, Complex, Direction, F16, Id, Kernel, ScalarType, TableData, VarId, VarKind, Variable,
+    Affine, Atom, Bf16, Complex, Direction, F16, Id, Kernel, ScalarType, VarId, VarKind, Variable,
 };
 use kingpost_runtime::{RuntimeError, open};
 use std::borrow::Cow;
@@ -549,16 +549,8 @@ pub fn with_tables<'m>(before: &Kernel, after: &Kernel, memory: &'m Memory) -> C
     for var in after.vars.values().filter(|v| matches!(v.kind, VarKind::Argument(Direction::In))) {
         let table = before.var(&var.name).map(|v| &before.vars[v].kind);
         if let (None, Some(VarKind::Table(data))) = (memory.get(&var.name), table) {
-            result.to_mut().set(&var.name, table_value(data, var.ty));
+            result.to_mut().set(&var.name, Value::of_table(var.ty, data));
         }
     }
     result
-}
-
-fn table_value(data: &TableData, ty: ScalarType) -> Value {
-    match (data, ty) {
-        (TableData::Real(v), ty) => Value::of_reals(ty, &v.iter().map(|x| x.0).collect::<Vec<_>>()),
-        // the verifier has checked that they fit
-        (TableData::Int(v), ty) => Value::of_integers(ty, v).unwrap_or_else(|| Value::I64(v.to_vec())),
-    }
 }

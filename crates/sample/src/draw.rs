@@ -38,7 +38,7 @@ pub(super) struct Array {
 pub(super) const NODES: i64 = 3;
 
 /// Arguments that a sample has only where it mentions them.
-const ADDED: [&str; 15] = [
+const ADDED: [&str; 16] = [
     "half",
     "brief",
     "f",
@@ -54,6 +54,7 @@ const ADDED: [&str; 15] = [
     "word",
     "mask",
     "wave",
+    "turns",
 ];
 
 /// A kernel while it is drawn.
@@ -72,6 +73,8 @@ pub(super) struct Draw {
     pub odd: VarId,
     /// The array of truth values.
     pub mask: VarId,
+    /// A table of complex numbers.
+    pub turns: VarId,
     pub alpha: VarId,
     pub map: VarId,
     pub nodes: VarId,
@@ -139,8 +142,7 @@ impl Draw {
             b.argument("nodes", ScalarType::I32, [en.clone(), Affine::constant(NODES)], Direction::In);
         let faint = b.argument("faint", real, flat.clone(), Direction::In);
         let (small_elements, words_and_flags) = elements_of_other_types(&mut b, &en, &em);
-        let mask = words_and_flags[1].var;
-        let work = b.temporary("work", real, flat);
+        let (mask, work) = (words_and_flags[1].var, b.temporary("work", real, flat));
         let table = b.table("weights", real, [TABLE_LEN as usize], weights(plan.seed));
         for size in [&en, &em] {
             b.assume(Assumption::Params(Constraint::le(&Affine::constant(1), size)));
@@ -175,6 +177,7 @@ impl Draw {
         }
         Self {
             config,
+            turns: b.table("turns", ScalarType::C128, [TABLE_LEN as usize], turns()),
             b,
             n,
             m,
@@ -281,6 +284,11 @@ fn weights(seed: u64) -> TableData {
     // of whatever else the seed is, so that each meets the others
     unusual(&mut values, 2, Lines::Rows, (seed >> 32) as u8);
     TableData::real(values)
+}
+
+/// The fourth roots of one and a half, of which one has a zero of either sign.
+fn turns() -> TableData {
+    TableData::complex([[1.5, 0.0], [0.0, 1.5], [-1.5, -0.0], [0.0, -1.5]])
 }
 
 /// The kernel without those arguments of [`ADDED`] that it does not mention.

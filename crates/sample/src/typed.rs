@@ -1,7 +1,7 @@
 //! What samples hold besides `f64`: single precision, integers, arithmetic of literals, nans and
 //! infinities.
 
-use super::draw::{Draw, Extent};
+use super::draw::{Draw, Extent, TABLE_LEN};
 use super::plan::{ExprPlan, RangePlan};
 use super::range::pick;
 use kingpost_ir::expr::{Access, BinaryOp, Expr, MathFn, UnaryOp, UpdateOp};
@@ -185,6 +185,7 @@ impl Draw {
         let size = Expr::call(MathFn::Abs, [own.clone()]) + 1.0;
         let own = own / size;
         let of = |f, e: &Expr| Expr::call(f, [e.clone()]);
+        let turn = Expr::Load(self.element_of(self.turns, &[Extent::Constant(TABLE_LEN)], index));
         // each with the value once: a reduction in it has loops of its own
         let choices = [
             pair.clone(),
@@ -196,8 +197,10 @@ impl Draw {
             of(MathFn::Exp, &own) - value.clone(),
             Expr::call(MathFn::Complex, [of(MathFn::ImagPart, &own), value.clone()]),
             of(MathFn::Sin, &own) * value.clone() + of(MathFn::RealPart, &own),
-            Expr::call(MathFn::Pow, [own.clone(), Expr::from(2.0)]) / 2 - value,
-            Expr::Select(Box::new(self.condition(index[1])), Box::new(-own), Box::new(pair)),
+            Expr::call(MathFn::Pow, [own.clone(), Expr::from(2.0)]) / 2 - value.clone(),
+            Expr::Select(Box::new(self.condition(index[1])), Box::new(-own.clone()), Box::new(pair)),
+            turn.clone() * value.clone() - own,
+            turn * value,
         ];
         pick(&choices, index[0])
     }

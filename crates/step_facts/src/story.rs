@@ -3,7 +3,7 @@
 
 use kingpost_analysis::Analysis;
 use kingpost_interp::{InterpError, Memory, Run, Value, impose_symmetries, interpret};
-use kingpost_ir::{Assumption, Atom, Class, Direction, Kernel, TableData, VarId, VarKind};
+use kingpost_ir::{Assumption, Atom, Class, Direction, Kernel, VarId, VarKind};
 use kingpost_primitives::lists::{Definition, ListNames};
 use kingpost_primitives::primitives::fix_parameter::ParamValue;
 use kingpost_primitives::primitives::{FixArgument, FixParameter, PassTable};
@@ -152,11 +152,7 @@ fn give_constants(before: &Kernel, step: &Step, expected: &mut Memory, found: &m
         return;
     };
     let ty = before.vars[before.var(name).unwrap()].ty;
-    let value = match data {
-        TableData::Real(v) => Value::of_reals(ty, &v.iter().map(|x| x.0).collect::<Vec<_>>()),
-        TableData::Int(v) => Value::of_integers(ty, v).unwrap(),
-    };
-    memory.set(name.clone(), value);
+    memory.set(name.clone(), Value::of_table(ty, data));
 }
 
 /// Arguments of another precision are given in it.

@@ -171,8 +171,7 @@ class Declarations:
             raise refuse("temporaries with values that are written", found, "needed one that is only read")
         name, kind = self.writer.names.of(variable.name), self.writer.stored(variable)
         values = np.asarray(variable.initializer).ravel().tolist()
-        is_integer = kind[0] in "iu"
-        texts = ", ".join(str(v).lower() if kind == "bool" else repr((int if is_integer else float)(v)) for v in values)
+        texts = ", ".join(_entry(value, kind) for value in values)
         return f"table {name}: {kind}{self.shape(variable) or '[1]'}", f"table {name} = [{texts}]"
 
     # --- shapes and layouts
@@ -217,6 +216,15 @@ class Declarations:
         """The strides in scalars: an axis of lanes has stride 1."""
         tags = argument.dim_tags or ()
         return [1 if isinstance(tag, VectorArrayDimTag) else tag.stride for tag in tags] or None
+
+
+def _entry(value: Any, kind: str) -> str:
+    """An entry of a table, as text."""
+    if kind == "bool":
+        return str(value).lower()
+    if kind in ("c64", "c128"):
+        return f"complex({complex(value).real!r}, {complex(value).imag!r})"
+    return repr((int if kind[0] in "iu" else float)(value))
 
 
 def parameters(kernel: lp.LoopKernel) -> dict[str, str]:

@@ -312,7 +312,7 @@ impl Edit<'_> {
     fn small(&self, kernel: &mut Kernel, stem: &str, shape: &[i64], data: TableData) -> VarId {
         let ty = match data {
             TableData::Int(_) => ScalarType::I32,
-            TableData::Real(_) => kernel.vars[self.proof.var].ty,
+            TableData::Real(_) | TableData::Complex(_) => kernel.vars[self.proof.var].ty,
         };
         let stem = format!("{}_{stem}", kernel.vars[self.proof.var].name);
         let shape: Vec<Affine> = shape.iter().map(|n| Affine::constant(*n)).collect();

@@ -1,7 +1,7 @@
 //! Drops entries of a table that nothing loads.
 
 use kingpost_analysis::Analysis;
-use kingpost_ir::{Affine, Atom, Expr, Kernel, Layout, TableData, VarId, VarKind};
+use kingpost_ir::{Affine, Atom, Expr, Kernel, Layout, VarId, VarKind};
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::lookup;
 use kingpost_steps::obligation::Obligation;
@@ -111,11 +111,7 @@ impl Primitive for CropTable {
         let variable = &mut kernel.vars[proof.var];
         variable.shape = proof.extents.iter().map(|n| Affine::constant(*n as i64)).collect();
         let VarKind::Table(data) = &mut variable.kind else { return };
-        let places = (0..proof.extents.iter().product()).map(|place| proof.place(place));
-        *data = match data {
-            TableData::Real(values) => TableData::real(places.map(|k| values[k].0)),
-            TableData::Int(values) => TableData::Int(places.map(|k| values[k]).collect()),
-        };
+        *data = data.picked((0..proof.extents.iter().product()).map(|place| Some(proof.place(place))));
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {

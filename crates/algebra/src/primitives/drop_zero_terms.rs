@@ -2,7 +2,7 @@
 
 use super::skip_zero_terms::{NO_QUOTIENT, check_zero_terms};
 use kingpost_analysis::Analysis;
-use kingpost_ir::{Access, Atom, Expr, InsnId, Kernel, TableData, UpdateOp, VarKind};
+use kingpost_ir::{Access, Atom, Expr, InsnId, Kernel, UpdateOp, VarKind};
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::keeps::{Instances, Keeps};
 use kingpost_steps::lookup;
@@ -136,11 +136,7 @@ fn not_zero(analysis: &Analysis, access: &Access) -> Result<Option<String>, Refu
         };
         boxed.push((range, extent));
     }
-    let values: Vec<f64> = match data {
-        TableData::Real(values) => values.iter().map(|v| v.0).collect(),
-        TableData::Int(values) => values.iter().map(|v| *v as f64).collect(),
-    };
-    for (at, value) in values.iter().enumerate().filter(|(_, v)| **v != 0.0) {
+    for at in (0..data.len()).filter(|at| data.is_zero(*at) == Some(false)) {
         let mut rest = at as i64;
         let mut place = Vec::new();
         for (_, extent) in boxed.iter().rev() {
@@ -150,9 +146,10 @@ fn not_zero(analysis: &Analysis, access: &Access) -> Result<Option<String>, Refu
         if place.iter().zip(&boxed).all(|(k, ((lo, hi), _))| (lo..=hi).contains(&k)) {
             let place: Vec<String> = place.iter().map(i64::to_string).collect();
             return Ok(Some(format!(
-                "`{}[{}]` is {value}, needed 0; keep the term, or split the loops where the zeros end",
+                "`{}[{}]` is {}, needed 0; keep the term, or split the loops where the zeros end",
                 table.name,
-                place.join(", ")
+                place.join(", "),
+                data.show(at)
             )));
         }
     }

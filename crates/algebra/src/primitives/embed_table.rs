@@ -1,7 +1,9 @@
 //! Writes the values of a table into the code.
 
 use kingpost_analysis::Analysis;
-use kingpost_ir::{Access, Expr, Kernel, ScalarType, TableData, VarId, VarKind, Variable};
+use kingpost_ir::{
+    Access, Complex, Expr, Kernel, MathFn, Real, ScalarType, TableData, VarId, VarKind, Variable,
+};
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::lookup;
 use kingpost_steps::obligation::Obligation;
@@ -133,19 +135,23 @@ impl Primitive for EmbedTable {
 fn literal(table: &Variable, data: &TableData, access: &Access, single: bool) -> Option<Expr> {
     // an index that is out of bounds is a mistake of the program, which stays as it is
     let at = table.row_major_place(access.index.iter().map(|e| e.as_affine()?.as_constant()))?;
-    match data {
-        TableData::Int(values) => values.get(at).map(|v| Expr::Int(*v)),
-        TableData::Real(values) => {
-            let value = Expr::Real(*values.get(at)?);
-            Some(if single { Expr::Cast(table.ty, Box::new(value)) } else { value })
-        }
-    }
+    let value = match data {
+        TableData::Int(values) => return values.get(at).map(|v| Expr::Int(*v)),
+        TableData::Real(values) => Expr::Real(*values.get(at)?),
+        TableData::Complex(values) => complex_literal(*values.get(at)?),
+    };
+    Some(if single { Expr::Cast(table.ty, Box::new(value)) } else { value })
+}
+
+/// A complex number in an expression.
+pub(super) fn complex_literal(value: Complex<Real>) -> Expr {
+    Expr::call(MathFn::Complex, [Expr::Real(value.re), Expr::Real(value.im)])
 }
 
 /// Whether a floating-point literal could take another type than `f64`.
 pub(super) fn has_single_precision(kernel: &Kernel) -> bool {
-    let mut single = kernel.vars.values().any(|v: &Variable| v.ty == ScalarType::F32);
-    let mut casts = |e: &Expr| single |= matches!(e, Expr::Cast(ScalarType::F32, _));
+    let mut single = kernel.vars.values().any(|v: &Variable| v.ty.part() == ScalarType::F32);
+    let mut casts = |e: &Expr| single |= matches!(e, Expr::Cast(ScalarType::F32 | ScalarType::C64, _));
     for insn in kernel.insns.values() {
         for e in insn.expressions() {
             e.for_each(&mut casts);

@@ -323,7 +323,7 @@ impl FactorQuadrature {
                 VarKind::Table(TableData::Real(values)) => {
                     values.iter().take(rows * columns).map(|v| v.0).collect()
                 }
-                VarKind::Table(TableData::Int(_))
+                VarKind::Table(TableData::Int(_) | TableData::Complex(_))
                 | VarKind::Param
                 | VarKind::Argument(_)
                 | VarKind::Temporary => Vec::new(),

@@ -1,12 +1,10 @@
 //! Makes a table, or a literal, of an argument whose values are known.
 
-use super::embed_table::has_single_precision;
+use super::embed_table::{complex_literal, has_single_precision};
 use super::use_symmetry::check_entries;
 use kingpost_analysis::Analysis;
 use kingpost_ir::affine::MAX_COEFFICIENT;
-use kingpost_ir::{
-    AddressSpace, Assumption, Direction, Expr, Kernel, Real, TableData, VarId, VarKind, Variable,
-};
+use kingpost_ir::{AddressSpace, Assumption, Direction, Expr, Kernel, TableData, VarId, VarKind, Variable};
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::expected::Expected;
 use kingpost_steps::lookup;
@@ -50,14 +48,30 @@ pub struct FixArgument {
     /// The argument.
     pub var: String,
     /// Its values.
-    #[schemars(with = "std::collections::BTreeMap<String, Vec<f64>>")]
+    #[schemars(with = "std::collections::BTreeMap<String, Vec<Entry>>")]
     pub values: TableData,
+}
+
+/// A value as JSON has it.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code)] // its schema is used, and no value
+enum Entry {
+    /// An integer or a real.
+    Number(f64),
+    /// The parts of a complex number.
+    Complex { re: f64, im: f64 },
 }
 
 impl FixArgument {
     /// Fixes a real argument.
     pub fn real(var: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Self {
         Self { var: var.into(), values: TableData::real(values) }
+    }
+
+    /// Fixes a complex argument, by real and imaginary parts.
+    pub fn complex(var: impl Into<String>, values: impl IntoIterator<Item = [f64; 2]>) -> Self {
+        Self { var: var.into(), values: TableData::complex(values) }
     }
 
     /// Fixes an integer argument.
@@ -70,8 +84,10 @@ impl fmt::Display for FixArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.values {
             TableData::Real(v) if v.len() == 1 => write!(f, "fix `{}` to {:?}", self.var, v[0].0),
-            TableData::Int(v) if v.len() == 1 => write!(f, "fix `{}` to {}", self.var, v[0]),
-            TableData::Real(_) | TableData::Int(_) => {
+            TableData::Int(_) | TableData::Complex(_) if self.values.len() == 1 => {
+                write!(f, "fix `{}` to {}", self.var, self.values.show(0))
+            }
+            TableData::Real(_) | TableData::Int(_) | TableData::Complex(_) => {
                 write!(f, "fix `{}` to {} values", self.var, self.values.len())
             }
         }
@@ -119,7 +135,7 @@ pub struct FixedInput {
 enum Fixed {
     Table,
     Int(i64),
-    Real(Real),
+    Literal(Expr),
 }
 
 impl Primitive for FixArgument {
@@ -150,7 +166,12 @@ impl Primitive for FixArgument {
         let into = match (&self.values, argument.shape.is_empty()) {
             (_, false) => Fixed::Table,
             (TableData::Int(values), true) => Fixed::Int(values.first().copied().expected(VALUE, kernel)?),
-            (TableData::Real(values), true) => Fixed::Real(values.first().copied().expected(VALUE, kernel)?),
+            (TableData::Real(values), true) => {
+                Fixed::Literal(Expr::Real(values.first().copied().expected(VALUE, kernel)?))
+            }
+            (TableData::Complex(values), true) => {
+                Fixed::Literal(complex_literal(values.first().copied().expected(VALUE, kernel)?))
+            }
         };
         Ok(FixedInput { var, into })
     }
@@ -162,7 +183,7 @@ impl Primitive for FixArgument {
                 kernel.vars[proof.var].space = AddressSpace::Global;
             }
             Fixed::Int(value) => *kernel = kernel.with_var_fixed(proof.var, *value),
-            Fixed::Real(value) => *kernel = literal(kernel, proof.var, *value),
+            Fixed::Literal(value) => *kernel = literal(kernel, proof.var, value),
         }
     }
 
@@ -188,7 +209,7 @@ impl FixArgument {
             format!("`{name}` has {size} elements, found {found} values")
         })?;
         let finite = match &self.values {
-            TableData::Real(values) => values.iter().all(|v| v.0.is_finite()),
+            TableData::Real(_) | TableData::Complex(_) => self.values.not_finite().is_none(),
             TableData::Int(values) => {
                 !argument.shape.is_empty()
                     || values.iter().all(|v| v.unsigned_abs() <= MAX_COEFFICIENT.unsigned_abs())
@@ -234,13 +255,13 @@ impl FixArgument {
     }
 }
 
-/// The kernel with a real scalar replaced by a literal everywhere.
-fn literal(kernel: &Kernel, var: VarId, value: Real) -> Kernel {
+/// The kernel with a real or complex scalar replaced by a literal everywhere.
+fn literal(kernel: &Kernel, var: VarId, value: &Expr) -> Kernel {
     let argument: &Variable = &kernel.vars[var];
     let value = if has_single_precision(kernel) {
-        Expr::Cast(argument.ty, Box::new(Expr::Real(value)))
+        Expr::Cast(argument.ty, Box::new(value.clone()))
     } else {
-        Expr::Real(value)
+        value.clone()
     };
     let mut rewrite = |e: Expr| match e {
         Expr::Load(a) if a.var == var => value.clone(),

@@ -3,7 +3,7 @@
 use super::skip_zero_terms::{NO_QUOTIENT, check_zero_terms};
 use kingpost_analysis::Analysis;
 use kingpost_ir::Node;
-use kingpost_ir::{Access, Affine, Atom, AxisTag, InameId, Kernel, TableData, UpdateOp, VarKind};
+use kingpost_ir::{Access, Affine, Atom, AxisTag, InameId, Kernel, UpdateOp, VarKind};
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::keeps::{Instances, Keeps};
 use kingpost_steps::lookup::table_factors;
@@ -224,11 +224,9 @@ fn not_zero(kernel: &Kernel, access: &Access, iname: InameId, equal: InameId) ->
                 Atom::Var(_) | Atom::Floor(..) => None,
             };
             let place: Vec<Option<i64>> = index.iter().map(|e| e.eval(&mut value)).collect();
-            let entry = table.row_major_place(place.iter().copied()).map_or(f64::NAN, |k| match data {
-                TableData::Real(values) => values.get(k).map_or(f64::NAN, |v| v.0),
-                TableData::Int(values) => values.get(k).map_or(f64::NAN, |v| *v as f64),
-            });
-            if entry != 0.0 {
+            let entry = table.row_major_place(place.iter().copied()).filter(|k| *k < data.len());
+            if entry.and_then(|k| data.is_zero(k)) != Some(true) {
+                let entry = entry.map_or_else(|| "out of bounds".into(), |k| data.show(k));
                 let place: Vec<String> = place.iter().flatten().map(i64::to_string).collect();
                 return Some(format!(
                     "`{}[{}]` is {entry}, needed 0; keep the loop, or split it where zeros begin",

@@ -183,9 +183,10 @@ fn is_nonzero(e: &Expr) -> bool {
 /// That an entry of a table is not zero, if the table has zeros.
 fn not_zero(kernel: &Kernel, access: &Access) -> Option<Expr> {
     let VarKind::Table(data) = &kernel.vars[access.var].kind else { return None };
-    let (has_zero, zero) = match data {
-        TableData::Real(values) => (values.iter().any(|v| v.0 == 0.0), Expr::Real(Real(0.0))),
-        TableData::Int(values) => (values.contains(&0), Expr::Int(0)),
+    let has_zero = (0..data.len()).any(|at| data.is_zero(at) == Some(true));
+    let zero = match data {
+        TableData::Real(_) | TableData::Complex(_) => Expr::Real(Real(0.0)),
+        TableData::Int(_) => Expr::Int(0),
     };
     has_zero.then(|| Expr::binary(BinaryOp::Ne, Expr::Load(access.clone()), zero))
 }

@@ -222,12 +222,9 @@ impl UseSymmetry {
 fn exchanges_zeros(kernel: &Kernel, symmetry: &Symmetry) -> Result<bool, Refusal> {
     let var = &kernel.vars[symmetry.var];
     Ok(match &var.kind {
-        VarKind::Table(TableData::Real(values)) => {
-            let values: Vec<f64> = values.iter().map(|v| v.0).collect();
-            symmetry.exchanges_zeros(&constant_shape(kernel, var)?, &values)
-        }
+        VarKind::Table(data) => symmetry.exchanges_zeros_in(&constant_shape(kernel, var)?, data),
         VarKind::Argument(_) => symmetry.negated,
-        VarKind::Table(TableData::Int(_)) | VarKind::Temporary | VarKind::Param => false,
+        VarKind::Temporary | VarKind::Param => false,
     })
 }
 
@@ -240,22 +237,15 @@ pub(super) fn check_entries(
 ) -> Result<(), Refusal> {
     let var = &kernel.vars[symmetry.var];
     let shape = constant_shape(kernel, var)?;
-    let (clash, value): (_, Box<dyn Fn(usize) -> String>) = match data {
-        TableData::Int(v) => (symmetry.clash(&shape, v), Box::new(|at| v[at].to_string())),
-        TableData::Real(v) => {
-            let values: Vec<f64> = v.iter().map(|x| x.0).collect();
-            (symmetry.clash(&shape, &values), Box::new(|at| v[at].0.to_string()))
-        }
-    };
-    let Some((first, image)) = clash else { return Ok(()) };
+    let Some((first, image)) = symmetry.clash_in(&shape, data) else { return Ok(()) };
     obligation.require(false, || {
         let element = |at| format!("`{}{:?}`", var.name, index_of(&shape, at));
         format!(
             "{} is {}, and its image {} is {}; use another symmetry, or make the entries equal to the last bit",
             element(first),
-            value(first),
+            data.show(first),
             element(image),
-            value(image)
+            data.show(image)
         )
     })
 }

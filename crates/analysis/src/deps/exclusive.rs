@@ -119,9 +119,10 @@ fn is_injective(poly: &Polyhedral, map: VarId) -> bool {
             sorted.sort_unstable();
             sorted.windows(2).all(|w| w[0] != w[1])
         }
-        VarKind::Table(TableData::Real(_)) | VarKind::Param | VarKind::Argument(_) | VarKind::Temporary => {
-            false
-        }
+        VarKind::Table(TableData::Real(_) | TableData::Complex(_))
+        | VarKind::Param
+        | VarKind::Argument(_)
+        | VarKind::Temporary => false,
     };
     poly.kernel.assumptions.contains(&Assumption::Injective(map)) || by_values()
 }

@@ -2,6 +2,7 @@
 
 use super::Lower;
 use crate::ast::{Expr, Name, Op, Place};
+use crate::complex::ComplexOp;
 use crate::error::CodegenError;
 use crate::interval::Interval;
 use crate::value::{Value, arithmetic};
@@ -71,6 +72,10 @@ impl<'k> Lower<'k> {
                 let ty = var.ty.loaded();
                 values.get(place).map(|v| Value::Real(Expr::Real(v.0, ty), ty))
             }
+            TableData::Complex(values) => values.get(place).map(|z| {
+                let parts = [z.re, z.im].map(|x| Expr::Real(x.0, var.ty.part()));
+                Value::Complex(Expr::Complex(ComplexOp::Make, var.ty, parts.into()), var.ty)
+            }),
             TableData::Int(values) => values.get(place).map(|v| match var.ty.class() {
                 Class::Truth => Value::Bool(Expr::Bool(*v != 0)),
                 Class::Word => Value::Word(Expr::Int(*v, var.ty), var.ty),

@@ -75,8 +75,9 @@ fn printed(
         std::mem::take(&mut printer.out)
     });
     let mut text = if contraction { String::new() } else { target.contraction.forbidden.to_owned() };
-    for param in functions.iter().flat_map(|function| &function.params) {
-        printer.mentions(param.ty);
+    for function in functions {
+        let params = function.params.iter().map(|param| param.ty);
+        params.chain(function.constants.iter().map(|c| c.ty)).for_each(|ty| printer.mentions(ty));
     }
     let doubles = printer.doubles || functions.iter().any(|function| uses_doubles(function));
     text += &(target.words.preamble)(doubles, printer.wide_atomics());
@@ -128,7 +129,7 @@ pub(crate) fn expression(e: &Expr) -> String {
 
 fn uses_doubles(function: &Function) -> bool {
     function.params.iter().any(|p| p.ty.part() == ScalarType::F64)
-        || function.constants.iter().any(|c| c.ty == ScalarType::F64)
+        || function.constants.iter().any(|c| c.ty.part() == ScalarType::F64)
 }
 
 impl Printer {
@@ -422,6 +423,10 @@ impl Printer {
         let (space, ty) = (self.dialect.words.constant, self.dialect.ty(c.ty));
         let head = format!("{space} {aligned}{ty} {}[{len}] = {{", c.name);
         self.out.push_str(&head);
+        let [open, close] = match c.ty.is_complex() {
+            true => (self.dialect.words.pair)(ty),
+            false => [String::new(), String::new()],
+        };
         let values: Vec<Expr> = match &c.data {
             TableData::Real(_) if c.ty.is_half() => {
                 let bits =
@@ -430,16 +435,24 @@ impl Printer {
             }
             TableData::Real(v) => v.iter().map(|r| Expr::Real(r.0, c.ty)).collect(),
             TableData::Int(v) => v.iter().map(|i| Expr::Int(*i, c.ty)).collect(),
-        };
-        for (k, value) in values.iter().enumerate() {
-            self.out.push_str(if k % 4 == 0 { "\n    " } else { " " });
-            if let Expr::Real(v, ty) = value
-                && !v.is_finite()
-            {
-                self.out.push_str(dialect::constant_special(*v, *ty));
-            } else {
-                self.expr(value, 0);
+            TableData::Complex(v) => {
+                v.iter().flat_map(|z| [z.re, z.im]).map(|part| Expr::Real(part.0, c.ty.part())).collect()
             }
+        };
+        for (k, entry) in values.chunks(c.ty.parts()).enumerate() {
+            self.out.push_str(if k % 4 == 0 { "\n    " } else { " " });
+            self.out.push_str(&open);
+            for (part, value) in entry.iter().enumerate() {
+                self.out.push_str(if part > 0 { ", " } else { "" });
+                if let Expr::Real(v, ty) = value
+                    && !v.is_finite()
+                {
+                    self.out.push_str(dialect::constant_special(*v, *ty));
+                } else {
+                    self.expr(value, 0);
+                }
+            }
+            self.out.push_str(&close);
             self.out.push(',');
         }
         self.out.push_str("\n};\n\n");

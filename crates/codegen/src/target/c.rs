@@ -40,6 +40,7 @@ pub(crate) const C: TargetDescription = TargetDescription {
         vector: |of, width| format!("kingpost_{}x{width}", of.name()),
         lane: |k| format!("[{k}]"),
         aligned: |bytes| format!("_Alignas({bytes}) "),
+        pair: |_| ["{".into(), "}".into()],
         long_suffix: ["LL", "ULL"],
         single_suffix: "f",
         preamble: |_, _| "#include <math.h>\n#include <stdint.h>\n\n".into(),

@@ -93,6 +93,7 @@ pub(crate) const CUDA: TargetDescription = TargetDescription {
         },
         lane: |k| format!(".{}", ["x", "y", "z", "w"][usize::from(k.min(3))]),
         aligned: |bytes| format!("__align__({bytes}) "),
+        pair: |_| ["{".into(), "}".into()],
         long_suffix: ["LL", "ULL"],
         single_suffix: "f",
         preamble: |_, _| String::new(),

@@ -245,6 +245,8 @@ pub(crate) struct Words {
     pub(crate) lane: fn(u8) -> String,
     /// That an array starts at a multiple of some bytes.
     pub(crate) aligned: fn(u64) -> String,
+    /// Around the parts of a complex number of a type among the first values of a table.
+    pub(crate) pair: fn(&str) -> [String; 2],
     /// After a literal of 64 bits, with a sign and without.
     pub(crate) long_suffix: [&'static str; 2],
     /// After the name of a function of single precision.

@@ -58,6 +58,7 @@ pub(crate) const OPENCL: TargetDescription = TargetDescription {
         vector: |of, width| format!("{}{width}", ty(of)),
         lane: |k| format!(".s{k:x}"),
         aligned: |bytes| format!("__attribute__((aligned({bytes}))) "),
+        pair: |ty| [format!("({ty})("), ")".into()],
         long_suffix: ["L", "UL"],
         // functions are generic
         single_suffix: "",

@@ -4,10 +4,11 @@ use super::cursor::{Cursor, label};
 use super::error::{Fail, fail, fail_help};
 use super::lex::{Kind, Span};
 use super::names::{Entity, check_name, plain};
-use super::number::read_int;
+use super::number::{read_int, read_real};
 use super::parse::Parser;
 use super::print::default_space;
 use crate::affine::Affine;
+use crate::complex::Complex;
 use crate::constant::{Real, TableData};
 use crate::expr::Expr;
 use crate::ids::{RuleId, VarId};
@@ -34,11 +35,6 @@ impl<'s> Parser<'s> {
         let (keyword, keyword_span) = c.expect_word("a declaration")?;
         let (name, _) = c.expect_word("a name")?;
         let ty = if c.take_symbol(":") { self.element_type(c)? } else { self.type_left_out(c, keyword, id)? };
-        if keyword == "table" && ty.is_complex() {
-            let message = format!("table `{name}` has elements of type `{ty}`");
-            let help = "make a table of each part and write `complex(re[i], im[i])`";
-            return Err(fail_help(c.whole_span(), message, help));
-        }
         let shape = if c.take_symbol("[") { self.shape(c, keyword, name)? } else { Vec::new() };
         if keyword == "param" {
             self.definition(c, id)?;
@@ -48,6 +44,7 @@ impl<'s> Parser<'s> {
             "arg" => VarKind::Argument(Direction::In),
             "temp" => VarKind::Temporary,
             _ if ty.is_real() => VarKind::Table(TableData::real([])),
+            _ if ty.is_complex() => VarKind::Table(TableData::complex([])),
             _ => VarKind::Table(TableData::int([])),
         };
         let mut attributes = Attributes::default();
@@ -268,6 +265,9 @@ impl<'s> Parser<'s> {
         c.expect_symbol("=", "and the values")?;
         let data = if ty.is_real() {
             TableData::Real(self.value_list(c, name, |p, c, negative| p.real_value(c, negative, ty))?.into())
+        } else if ty.is_complex() {
+            let value = |p: &Self, c: &mut Cursor<'_, 's>, negative| p.complex_value(c, negative, ty.part());
+            TableData::Complex(self.value_list(c, name, value)?.into())
         } else {
             TableData::Int(self.value_list(c, name, |_, c, negative| int_value(c, negative, ty))?.into())
         };
@@ -304,13 +304,42 @@ impl<'s> Parser<'s> {
 
     fn real_value(&self, c: &mut Cursor<'_, 's>, negative: bool, ty: ScalarType) -> Result<Real> {
         if let Some(Kind::Int(digits)) = c.peek() {
-            let value = super::number::read_real(digits, negative, ty);
+            let value = read_real(digits, negative, ty);
             let value =
                 value.ok_or_else(|| fail(c.span(), format!("`{digits}` is beyond the largest {ty}")))?;
             c.advance();
             return Ok(value);
         }
         self.real_literal(c, negative, ty)?.ok_or_else(|| c.expected("a number"))
+    }
+
+    /// Reads `complex(re, im)`, an imaginary number or a real one, of parts of a type.
+    fn complex_value(
+        &self,
+        c: &mut Cursor<'_, 's>,
+        negative: bool,
+        part: ScalarType,
+    ) -> Result<Complex<Real>> {
+        let zero = Real(if negative { -0.0 } else { 0.0 });
+        if let Some(Kind::Imaginary(digits)) = c.peek() {
+            let im = read_real(digits, negative, part);
+            let im = im.ok_or_else(|| {
+                let message = format!("`{digits}i` is beyond the largest {part}");
+                fail_help(c.span(), message, "write `complex(0.0, inf)` for infinity")
+            })?;
+            c.advance();
+            return Ok(Complex { re: zero, im });
+        }
+        if negative || !c.take_word("complex") {
+            return Ok(Complex { re: self.real_value(c, negative, part)?, im: Real(0.0) });
+        }
+        c.expect_symbol("(", "and both parts")?;
+        let mut signed = |after: &'static str| {
+            let negative = c.take_symbol("-");
+            let value = self.real_value(c, negative, part)?;
+            c.expect_symbol(after, "after a part of the number").map(|()| value)
+        };
+        Ok(Complex { re: signed(",")?, im: signed(")")? })
     }
 }
 

@@ -301,6 +301,13 @@ fn values(
         match data {
             TableData::Real(v) => write_table_real(f, v[k], ty)?,
             TableData::Int(v) => write!(f, "{}", v[k])?,
+            TableData::Complex(v) => {
+                f.write_str("complex(")?;
+                write_table_real(f, v[k].re, ty.part())?;
+                f.write_str(", ")?;
+                write_table_real(f, v[k].im, ty.part())?;
+                f.write_str(")")?;
+            }
         }
     }
     Ok(())

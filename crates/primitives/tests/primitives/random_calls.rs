@@ -116,6 +116,7 @@ fn table_values(data: &kingpost_ir::TableData) -> Vec<Element> {
     match data {
         kingpost_ir::TableData::Real(v) => v.iter().map(|r| [r.0, 0.0]).collect(),
         kingpost_ir::TableData::Int(v) => v.iter().map(|i| [*i as f64, 0.0]).collect(),
+        kingpost_ir::TableData::Complex(v) => v.iter().map(|z| [z.re.0, z.im.0]).collect(),
     }
 }
 

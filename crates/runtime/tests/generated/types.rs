@@ -370,6 +370,40 @@ fn work_items_exchange_complex_numbers() {
     }
 }
 
+/// Tables of complex numbers in every address space, at indices that are numbers and others. What is expected
+/// is computed here, of whole numbers and halves, exactly.
+#[test]
+fn tables_of_complex_numbers() {
+    let devices = devices();
+    let table = [[1.0, -0.5], [0.0, 2.0], [-3.0, 0.0], [0.5, 0.5]];
+    let x = [[2.0, 1.0], [-1.0, 4.0], [0.0, -2.0]];
+    let times = |a: [f64; 2], b: [f64; 2]| [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]];
+    let mut products = [[0.0; 2]; 3];
+    for (sum, x) in products.iter_mut().zip(x) {
+        for entry in table {
+            let term = times(entry, x);
+            *sum = [sum[0] + term[0], sum[1] + term[1]];
+        }
+        let last = times(table[3], table[0]);
+        *sum = [sum[0] + last[0], sum[1] - last[1]];
+    }
+    for ty in [ScalarType::C64, ScalarType::C128] {
+        for space in ["global", "constant", "literal"] {
+            let text = format!(
+                "kernel k\n\narg x: {ty}[3] in\narg y: {ty}[3] out\ntable t: {ty}[4] {space}\n\
+                 table one: {ty}[1] {space}\n\nfor i in 0..3 {{g.0}}\n  \
+                 a: y[i] = sum(k in 0..4: t[k]*x[i]) + conj(t[3]*one[0])\n\n\
+                 table t = [complex(1.0, -0.5), 2i, -3, complex(0.5, 0.5)]\ntable one = [complex(1.0, -0.5)]\n"
+            );
+            let kernel = parse(&text).unwrap_or_else(|e| panic!("{}", e.render(&text)));
+            let memory = Memory::new().value("x", Value::of_reals(ty, x.as_flattened()));
+            let found = agree(&kernel, &memory, &devices);
+            assert_eq!(found.get("y"), Some(&Value::of_reals(ty, products.as_flattened())), "{text}");
+            compiles(&kernel);
+        }
+    }
+}
+
 /// The limit of an extremum does not fit the type of the element, and the result does.
 #[test]
 fn extrema_of_bytes_with_wide_values() {

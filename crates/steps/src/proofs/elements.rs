@@ -7,9 +7,7 @@ use crate::proofs::entries::constant_shape;
 use crate::refusal::Refusal;
 use kingpost_analysis::deps::AccessSite;
 use kingpost_analysis::polyhedral::Polyhedral;
-use kingpost_ir::{
-    Access, Affine, Assumption, Atom, Expr, Kernel, Rule, TableData, VarId, VarKind, Variable,
-};
+use kingpost_ir::{Access, Affine, Assumption, Atom, Expr, Kernel, Rule, VarId, VarKind, Variable};
 use std::iter::repeat_n;
 
 /// Nobody outside knows its elements.
@@ -227,15 +225,7 @@ pub fn with_longer_axis(kernel: &Kernel, var: VarId, axis: usize, length: i64) -
     let row = extents[axis] * inner;
     let longer = usize::try_from(length).ok().and_then(|n| n.checked_sub(extents[axis]));
     let more = longer.expected("longer axis", kernel)? * inner;
-    *data = match data {
-        TableData::Real(values) => TableData::real(
-            (0..rows).flat_map(|k| values[k * row..][..row].iter().map(|v| v.0).chain(repeat_n(0.0, more))),
-        ),
-        TableData::Int(values) => TableData::Int(
-            (0..rows)
-                .flat_map(|k| values[k * row..][..row].iter().copied().chain(repeat_n(0, more)))
-                .collect(),
-        ),
-    };
+    let of_row = |k: usize| (k * row..(k + 1) * row).map(Some).chain(repeat_n(None, more));
+    *data = data.picked((0..rows).flat_map(of_row));
     Ok(variable)
 }

@@ -7,7 +7,7 @@
 use crate::obligation::Obligation;
 use crate::proofs::entries::constant_shape;
 use crate::refusal::Refusal;
-use kingpost_ir::{Expr, Kernel, TableData, VarId, VarKind, Variable};
+use kingpost_ir::{Expr, Kernel, VarId, VarKind, Variable};
 use std::collections::BTreeSet;
 
 /// The laws of sums and products hold.
@@ -41,11 +41,11 @@ pub fn check_finite_in(kernel: &Kernel, what: &str, e: &Expr) -> Result<(), Refu
 /// Checks the entries of a variable, if it is a table.
 pub fn check_finite_table(kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
     let table = &kernel.vars[var];
-    let VarKind::Table(TableData::Real(values)) = &table.kind else { return Ok(()) };
-    let Some(at) = values.iter().position(|v| !v.0.is_finite()) else { return Ok(()) };
+    let VarKind::Table(data) = &table.kind else { return Ok(()) };
+    let Some(at) = data.not_finite() else { return Ok(()) };
     let element = element(table, &constant_shape(kernel, table)?, at);
     FINITE.require(false, || {
-        format!("`{element}` is {}; pass the table as an argument, or keep it as it is", values[at].0)
+        format!("`{element}` is {}; pass the table as an argument, or keep it as it is", data.show(at))
     })
 }
 

@@ -3,7 +3,7 @@
 use kingpost_analysis::Analysis;
 use kingpost_ir::ScalarType;
 use kingpost_ir::affine::MAX_COEFFICIENT;
-use kingpost_ir::{Affine, Assumption, Atom, Constraint, Direction, Kernel, TableData, VarId, VarKind};
+use kingpost_ir::{Affine, Assumption, Atom, Constraint, Direction, Kernel, VarId, VarKind};
 use kingpost_isl as isl;
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::lookup;
@@ -202,14 +202,7 @@ fn true_symmetries(kernel: &Kernel, inputs: &dyn draw::Inputs) -> Vec<Assume> {
         };
         let extent = |e: &Affine| usize::try_from(e.eval(&mut |atom| value(atom))?).ok();
         let shape = kernel.vars[symmetry.var].shape.iter().map(extent).collect::<Option<Vec<_>>>()?;
-        let clash = match inputs.array(var)? {
-            TableData::Int(v) => symmetry.clash(&shape, &v),
-            TableData::Real(v) => {
-                let values: Vec<f64> = v.iter().map(|x| x.0).collect();
-                symmetry.clash(&shape, &values)
-            }
-        };
-        clash.is_none().then_some(())
+        symmetry.clash_in(&shape, &inputs.array(var)?).is_none().then_some(())
     };
     let mut found = Vec::new();
     for array in draw::vars(kernel, is_input) {

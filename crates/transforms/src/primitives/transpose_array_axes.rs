@@ -182,11 +182,7 @@ fn transposed(data: &TableData, extents: &[usize], order: &[usize]) -> TableData
         }
         place
     };
-    let places = (0..extents.iter().product()).map(place);
-    match data {
-        TableData::Real(values) => TableData::real(places.map(|k| values[k].0)),
-        TableData::Int(values) => TableData::Int(places.map(|k| values[k]).collect()),
-    }
+    data.picked((0..extents.iter().product()).map(|n| Some(place(n))))
 }
 
 fn transpose(kernel: &mut Kernel, var: VarId, order: &[usize], values: Option<&TableData>) {

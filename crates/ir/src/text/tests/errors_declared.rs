@@ -330,6 +330,32 @@ error: the integer `2147483648` does not fit i32
 4 | table phi = [1, 2147483648]
   |                 ^^^^^^^^^^
 "#;
+    table_with_complex_numbers_for_reals: declaration("table phi: f64[1]\ntable phi = [complex(1, 2)]"), @r#"
+error: expected a number, found `complex`
+ --> 4:14
+4 | table phi = [complex(1, 2)]
+  |              ^^^^^^^
+"#;
+    table_with_half_a_complex_number: declaration("table phi: c64[1]\ntable phi = [complex(1)]"), @r#"
+error: expected `,` after a part of the number, found `)`
+ --> 4:23
+4 | table phi = [complex(1)]
+  |                       ^
+"#;
+    table_with_a_part_beyond_its_type: declaration("table phi: c64[1]\ntable phi = [complex(0.0, -1e39)]"), @r#"
+error: `1e39` is beyond the largest f32
+ --> 4:28
+4 | table phi = [complex(0.0, -1e39)]
+  |                            ^^^^
+  = help: write `inf` for infinity
+"#;
+    table_with_an_imaginary_number_beyond_its_type: declaration("table phi: c64[1]\ntable phi = [1e39i]"), @r#"
+error: `1e39i` is beyond the largest f32
+ --> 4:14
+4 | table phi = [1e39i]
+  |              ^^^^^
+  = help: write `complex(0.0, inf)` for infinity
+"#;
     table_beyond_f32: declaration("table phi: f32[2]\ntable phi = [1, 1e39]"), @r#"
 error: `1e39` is beyond the largest f32
  --> 4:17

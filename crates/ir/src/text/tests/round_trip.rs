@@ -304,6 +304,14 @@ fn tables() {
     b.table("odd", ScalarType::F64, [6], TableData::real(odd));
     let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, f64::from(f32::MIN_POSITIVE)];
     b.table("odd32", ScalarType::F32, [5], TableData::real(odd));
+    let pairs = [[0.1, -0.0], [f64::NAN, f64::NEG_INFINITY], [-1.5, 1e300]];
+    b.table("z", ScalarType::C128, [1, 3], TableData::complex(pairs));
+    b.table(
+        "z32",
+        ScalarType::C64,
+        [2],
+        TableData::complex([[f64::from(0.1_f32), -0.0], [-2.5, f64::INFINITY]]),
+    );
     let mut table = Variable::new(
         "c",
         ScalarType::F64,
@@ -314,6 +322,20 @@ fn tables() {
     table.storage = Some("atomic".into());
     b.variable(table);
     round_trips(&b.finish().expect("well formed"));
+}
+
+/// Of complex numbers there are those without a part, too.
+#[test]
+fn parts_of_complex_numbers() {
+    let kernel = crate::text::parse(
+        "kernel k\n\narg y: c64[6] inout\ntable z: c64[6]\n\nfor i in 0..6\n  s: y[i] = z[i]\n\n\
+         table z = [complex(1.0, -2), 3, -0.5, 2.0i, -2.5i, complex(-0.0, inf)]\n",
+    )
+    .expect("well formed");
+    let pairs = [[1.0, -2.0], [3.0, 0.0], [-0.5, 0.0], [0.0, 2.0], [-0.0, -2.5], [-0.0, f64::INFINITY]];
+    let table = &kernel.vars[kernel.var("z").expect("declared")];
+    assert_eq!(table.kind, VarKind::Table(TableData::complex(pairs)));
+    round_trips(&kernel);
 }
 
 #[test]
