@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What a kernel is given.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub struct InputArgs {
     /// Divisions of each side of the unit square or cube: 2 n^2 triangles or 6 n^3 tetrahedra
     /// [default: 32 or 8]

@@ -9,8 +9,16 @@ use super::{file_run, form_run};
 /// Runs the command.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let sources = kernels_of(args.source.source()?, &args.source.what);
-    sources.iter().try_for_each(|source| match source {
-        Source::Form(_) => form_run::run(args, source),
-        Source::File(_) => file_run::run(args, source),
+    let several = sources.len() > 1;
+    sources.iter().try_for_each(|source| {
+        // kernels of a form have arguments of the same names
+        let args = match several {
+            true => &args.of_kernel(&source.kernel()?.name),
+            false => args,
+        };
+        match source {
+            Source::Form(_) => form_run::run(args, source),
+            Source::File(_) => file_run::run(args, source),
+        }
     })
 }

@@ -25,7 +25,7 @@ use std::path::PathBuf;
 /// too large for that with the kernel as it is written, in C, element by
 /// element. Results are poisoned before the run; any nan equals any nan. A relative error above
 /// 1e-12 ends with exit code 1, if other roundings of the operations do not explain it.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(after_help = "\
 Examples:
   kingpost run hyperelasticity --dim 3 --degree 2 --cells 4      6 * 4^3 tetrahedra
@@ -69,10 +69,12 @@ pub struct RunArgs {
     /// Seed of the inputs [default: from the clock; it is printed]
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Write the generated source, the recipe, the kernel's text, the roofline and a report there
+    /// Write the generated source, the recipe, the kernel's text, the roofline and a report there, of a
+    /// form of several kernels in a folder for each
     #[arg(long, value_name = "DIR")]
     pub save_dir: Option<PathBuf>,
-    /// Write each result there as NAME.npy (NumPy), row by row; what nothing writes holds nan or -1
+    /// Write each result there as NAME.npy (NumPy), row by row, of a form of several kernels in a folder
+    /// for each; what nothing writes holds nan or -1
     #[arg(long, value_name = "DIR")]
     pub save_arrays: Option<PathBuf>,
     /// With --save-arrays: also write what the kernel was given, as DIR/inputs/NAME.npy
@@ -95,7 +97,7 @@ pub struct RunArgs {
 }
 
 /// Whether code of others may run.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub struct TrustArg {
     /// Compile and run code of callees that the kernel, the recipe or the schedule brings along, with
     /// your rights; read it first (`kingpost print`). Callees that Kingpost ships need no trust
@@ -122,6 +124,13 @@ impl RunArgs {
     /// is done then.
     pub fn checks_alone<'p>(&self, program: &'p Program) -> Option<&'p str> {
         program.untrusted.first().filter(|_| self.check).map(String::as_str)
+    }
+
+    /// The same for one of several kernels, whose files go to folders of its name.
+    #[must_use]
+    pub fn of_kernel(&self, name: &str) -> Self {
+        let within = |dir: &Option<PathBuf>| dir.as_ref().map(|dir| dir.join(name));
+        Self { save_dir: within(&self.save_dir), save_arrays: within(&self.save_arrays), ..self.clone() }
     }
 
     /// Where arrays go, if they are wanted.

@@ -470,6 +470,33 @@ fn the_arrays_of_a_form_are_written() {
     }
 }
 
+/// Kernels of a form have arguments of the same names.
+#[test]
+fn each_kernel_of_a_form_has_a_folder_of_arrays() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().to_string_lossy();
+    let form = "crates/forms/tests/tabulated/interior_penalty.json";
+    let text = good(&[
+        "run",
+        form,
+        "--cells",
+        "2",
+        "--device",
+        "c",
+        "--no-time",
+        "--save-arrays",
+        &target,
+        "--save-inputs",
+        "--save-dir",
+        &target,
+    ]);
+    let lists = "interior_penalty_interior_facets/inputs/facet_cells.npy (i32 [8, 2])";
+    for file in ["interior_penalty/y.npy", lists, "interior_penalty_exterior_facets_1/recipe.json\n"] {
+        assert!(text.contains(&format!("wrote {target}/{file}")), "{text}");
+    }
+    assert!(!dir.path().join("y.npy").exists());
+}
+
 #[test]
 fn arrays_that_cannot_be_written_are_an_error() {
     let dir = tempfile::tempdir().unwrap();
