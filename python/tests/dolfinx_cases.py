@@ -22,6 +22,7 @@ from petsc4py import PETSc
 from ufl import TestFunction, TrialFunction, avg, curl, div, dS, ds, dx, grad, inner, jump
 
 import kingpost.dolfinx
+from kingpost.dolfinx import linear
 
 COMM = MPI.COMM_WORLD
 CASES: dict[str, Callable[[], float]] = {}
@@ -554,12 +555,22 @@ def a_solution_by_petsc() -> float:
     return found.norm() / expected.norm() * 1e-2
 
 
+def in_order(name: str) -> float:
+    """The error of a case with the cells in the order that cards take them in."""
+    kept = linear._is_ordered
+    linear._is_ordered = lambda chosen, target: True
+    try:
+        return CASES[name]()
+    finally:
+        linear._is_ordered = kept
+
+
 def main() -> None:
-    """Runs the cases that are named, or all of them."""
+    """Runs the cases that are named, or all of them, with cells in either order."""
     errors = {}
     for name in sys.argv[1:] or CASES:
         try:
-            errors[name] = float(CASES[name]())
+            errors[name] = max(float(CASES[name]()), float(in_order(name)))
         except Exception as error:  # noqa: BLE001 (the other processes must not wait for this one)
             print(
                 f"{name} on process {COMM.rank}: {type(error).__name__}: {error}", file=sys.stderr, flush=True

@@ -38,6 +38,11 @@ def test_on_one_process(name):
     assert d.CASES[name]() < TOLERANCE
 
 
+@pytest.mark.parametrize("name", d.CASES)
+def test_with_cells_in_order(name):
+    assert d.in_order(name) < TOLERANCE
+
+
 @pytest.fixture(scope="module")
 def of_two_processes():
     assert MPIEXEC, "DOLFINx has MPI, but there is no mpiexec"

@@ -58,6 +58,45 @@ def test_the_action_runs_over_owned_cells(ghosts):
     assert np.allclose(y.x.array, expected, rtol=0, atol=1e-13), "the gradient of a constant is 0"
 
 
+@pytest.mark.parametrize("ghosts", [0, 3])
+def test_cells_may_come_in_an_order_of_their_own(ghosts, monkeypatch):
+    x, cells = square(5)
+    mesh = Mesh(x, np.random.default_rng(3).permutation(cells), ghosts)
+    cells = mesh.geometry.dofmaps[0]
+    space, constants = Space(mesh, cells), ufl.FunctionSpace(mesh, basix_ufl.element("DG", "triangle", 0))
+    constants.mesh, constants.dofmap = mesh, SimpleNamespace(list=np.arange(len(cells), dtype=np.int32)[:, None], bs=1)
+    kappa = Function(constants, np.random.default_rng(5).uniform(1, 2, len(cells)))  # a value a cell
+    u = Function(space, np.random.default_rng(7).standard_normal(len(x)))
+    marked = np.random.default_rng(11).permutation(len(cells) - ghosts)[:20].astype(np.int32)
+    monkeypatch.setattr(kingpost.dolfinx.entities, "_found", lambda mesh, over, data: marked[:, None])
+    v, markers = ufl.TestFunction(space), object()
+    flux = kappa * ufl.inner(ufl.grad(u), ufl.grad(v))
+    forms = {"all": flux * ufl.dx, "marked": flux * ufl.dx(3, subdomain_data=markers)}
+    for name, form in forms.items():
+        results = {}
+        for order_cells in (None, False, True):
+            action, y = kingpost.dolfinx.action(form, "c", order_cells=order_cells), np.zeros(len(x))
+            action(y)
+            results[order_cells] = y
+            given = action.arguments(y)
+            assert np.shares_memory(given["p1_dofs"], cells) == (not order_cells or name == "marked")
+        taken = np.arange(len(cells) - ghosts) if name == "all" else marked
+        expected = sum(kappa.x.array[c] * stiffness(x, cells[c : c + 1]) for c in taken) @ u.x.array
+        for y in results.values():
+            assert np.allclose(y, expected, rtol=0, atol=1e-13)
+        listed = given["listed_cells"] if name == "marked" else None
+        assert listed is None or (sorted(listed) == sorted(marked) and not np.array_equal(listed, marked))
+    order = kingpost.order_cells(cells[: len(cells) - ghosts])
+    action = kingpost.dolfinx.action(forms["all"], "c", order_cells=True)
+    assert np.array_equal(action.arguments(y)["p1_dofs"], cells[order])
+    # the cells that wait for ghosts come after the others, each in order
+    space.dofmap.index_map = SimpleNamespace(size_local=len(x) - 7, num_ghosts=7)
+    late, early = action._launches(space)
+    is_early = (cells[order] < len(x) - 7).all(axis=1)
+    assert np.array_equal(early[0].fixed["p1_dofs"], cells[order][is_early])
+    assert np.array_equal(late[0].fixed["p1_dofs"], cells[order][~is_early])
+
+
 def p1(ghosts=0):
     x, cells = square(3)
     return Space(Mesh(x, cells, ghosts), cells), np.ones(len(x))

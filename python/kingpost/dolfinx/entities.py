@@ -37,23 +37,29 @@ def owned_cells(mesh: Any) -> int:
     return mesh.topology.index_map(mesh.topology.dim).size_local
 
 
-def batches(mesh: Any, over: Entities, data: Any, is_early: Optional[Array]) -> Iterator[tuple[bool, Batch]]:
+def batches(
+    mesh: Any, over: Entities, data: Any, is_early: Optional[Array], order: Optional[Array]
+) -> Iterator[tuple[bool, Batch]]:
     """The launches of a kernel, and whether each is early.
 
     ``data`` is the measure's subdomain data. ``is_early`` says of each cell whether it needs no
     entry of another process; an entity is early if all its cells are. Without it, all entities are
-    one late batch.
+    one late batch. ``order`` has the owned cells in the order in which they are integrated over, where
+    that is another one than their own; facets keep theirs.
     """
     if over.kind == "cell" and not over.subdomains:
         owned = owned_cells(mesh)
         if is_early is None:
-            yield False, Batch(slice(owned), {}, owned)
+            yield False, Batch(slice(owned) if order is None else order, {}, owned)
             return
+        cells = np.arange(owned) if order is None else order
         for early in (True, False):
-            rows = np.flatnonzero(is_early[:owned] == early)
+            rows = cells[is_early[cells] == early]
             yield early, Batch(rows, {}, len(rows))
         return
     found = _found(mesh, over, data)
+    if over.kind == "cell" and order is not None:
+        found = found[np.argsort(np.argsort(order)[found[:, 0]], kind="stable")]
     if is_early is None:
         yield False, _listed(mesh, over.kind, found)
         return

@@ -9,7 +9,8 @@ from typing import Any, Optional
 
 import numpy as np
 
-from kingpost.dolfinx.entities import Batch, batches, subdomain_data
+from kingpost import numbering
+from kingpost.dolfinx.entities import Batch, batches, owned_cells, subdomain_data
 from kingpost.dolfinx.mapping import Array, Mapping, Numberings, Place, array_of, scalar_type
 from kingpost.errors import FormError
 from kingpost.operator import Operator, Trial, jit
@@ -38,7 +39,13 @@ class Action:
     operator: Operator
 
     def __init__(
-        self, form: Any, device: str = "default", *, place: Optional[Place] = None, **options: Any
+        self,
+        form: Any,
+        device: str = "default",
+        *,
+        place: Optional[Place] = None,
+        order_cells: Optional[bool] = None,
+        **options: Any,
     ) -> None:
         from kingpost.export import dumps, export_form
 
@@ -63,6 +70,9 @@ class Action:
         self._place = place
         self._fixed_positions = None if place is None else place(mesh.geometry.x)
         self.operator = jit(dumps(document), device, position_width=mesh.geometry.x.shape[1], **options)
+        ordered = _is_ordered(order_cells, self.operator.parts[0].compiled.target)
+        nodes = mesh.geometry.dofmaps[0][: owned_cells(mesh)]
+        self._order = numbering.order_cells(nodes) if ordered else None
         self._all, _ = self._launches(None)
 
     def _argument_spaces(self, form: Any) -> tuple[Any, ...]:
@@ -134,7 +144,7 @@ class Action:
         late: list[Launch] = []
         early: list[Launch] = []
         for over in parts(self._mapping.document):
-            for is_first, batch in batches(mesh, over, self._data.get(over.kind), is_early):
+            for is_first, batch in batches(mesh, over, self._data.get(over.kind), is_early, self._order):
                 launch = Launch(over.name, batch.count, self._fixed(over.name, batch))
                 (early if is_first else late).append(launch)
         return late, early
@@ -252,6 +262,11 @@ def _by_name(letter: str, things: Iterable[Any]) -> dict[str, Any]:
     return {f"{letter}{k}": thing for k, thing in enumerate(dict.fromkeys(things))}
 
 
+def _is_ordered(chosen: Optional[bool], target: str) -> bool:
+    # hosts read DOLFINx's maps where they are, and an order would copy them
+    return target == "cuda" if chosen is None else chosen
+
+
 def _mesh(form: Any, spaces: list[Any]) -> Any:
     if spaces:
         return spaces[0].mesh
@@ -261,15 +276,24 @@ def _mesh(form: Any, spaces: list[Any]) -> Any:
     return Mesh(domain.ufl_cargo(), domain)
 
 
-def action(form: Any, device: str = "default", *, place: Optional[Place] = None, **options: Any) -> Action:
+def action(
+    form: Any,
+    device: str = "default",
+    *,
+    place: Optional[Place] = None,
+    order_cells: Optional[bool] = None,
+    **options: Any,
+) -> Action:
     """Compiles a functional or a linear form of DOLFINx's functions, or a list of them.
 
     ``options`` are those of :func:`kingpost.jit`. ``place`` moves arrays that do not change between
     calls to the device once (``cupy.asarray``): numberings, orientations, lists of facets, and
     positions. Without it, a device that does not reach host memory gets copies at each call.
+    ``order_cells`` is whether kernels take the cells in the order of :func:`kingpost.order_cells`; by
+    default they do on cards. Results are the same up to the order of sums, and no array of DOLFINx changes.
 
     Raises:
         FormError: A form that cannot be lowered, measures without subdomain data, parts of mixed
             spaces that were not collapsed, functions of another scalar type than the geometry.
     """
-    return Action(form, device, place=place, **options)
+    return Action(form, device, place=place, order_cells=order_cells, **options)

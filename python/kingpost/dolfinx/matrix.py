@@ -31,10 +31,11 @@ class Assembled(Action):
         *,
         diagonal: float = 1.0,
         place: Optional[Place] = None,
+        order_cells: Optional[bool] = None,
         **options: Any,
     ) -> None:
         one_bilinear(form)
-        super().__init__(form, device, place=place, matrix="sparse", **options)
+        super().__init__(form, device, place=place, order_cells=order_cells, matrix="sparse", **options)
         test, trial = self._spaces
         self._shape = _local_size(test), _local_size(trial)
         given = {each.part: each.fixed for each in self._all}
