@@ -1,10 +1,13 @@
 #!/bin/sh
-# Runs and tunes the exported forms on a device, without Python or network.
+# Runs and tunes the exported forms on a device, without network, and with PYTHON from Python, too.
 #   python python/tests/timed_forms.py FOLDER
-#   FORMS=FOLDER KINGPOST=target/release/kingpost OUT=out scripts/ufl_forms.sh [DEVICE] [SECONDS_PER_TUNE] [NAME ...]
+#   FORMS=FOLDER KINGPOST=target/release/kingpost PYTHON=python OUT=out \
+#       scripts/ufl_forms.sh [DEVICE] [SECONDS_PER_TUNE] [NAME ...]
 #   scripts/ufl_forms_page.py out >results/h200/ufl_forms.md
 # Writes into $OUT: check/NAME.txt (small mesh, compared with the interpreter),
-# run/NAME.txt (large mesh, default mapping), tune/NAME.txt, db/NAME.jsonl, and status.txt.
+# run/NAME.txt (large mesh, default mapping), named/NAME.txt (that of a form by name, where there is one),
+# python/NAME.txt (what PYTHON, which has the package, makes of the arrays of run/NAME.txt),
+# tune/NAME.txt, db/NAME.jsonl, and status.txt. No form is tuned for 0 seconds.
 set -u
 forms=${FORMS:?a folder of exported forms}
 kingpost=${KINGPOST:-target/release/kingpost}
@@ -12,7 +15,7 @@ out=${OUT:-ufl-forms}
 device=${1:-cuda}
 limit=${2:-25}
 [ $# -gt 0 ] && shift; [ $# -gt 0 ] && shift
-mkdir -p "$out/check" "$out/run" "$out/tune" "$out/db"
+mkdir -p "$out/check" "$out/run" "$out/named" "$out/tune" "$out/db"
 : >"$out/status.txt"
 
 # divisions of a side: small (checked against the interpreter), large (timed)
@@ -28,6 +31,14 @@ sizes() {
     *) echo 2 28 ;;
     esac
 }
+# the same form by name, of which the command line numbers the mesh by dimension
+named() {
+    case $1 in
+    laplace_p[124]) echo laplace --degree "${1#laplace_p}" ;;
+    laplace_p3_triangle) echo laplace --dim 2 --degree 3 ;;
+    elasticity_p2) echo elasticity --degree 2 ;;
+    esac
+}
 step() { # KIND NAME command...
     kind=$1 name=$2; shift 2
     start=$(date +%s)
@@ -40,8 +51,20 @@ for name in $names; do
     # shellcheck disable=SC2046 # two numbers
     set -- $(sizes "$name")
     step check "$name" "$kingpost" run "$forms/$name.json" --device "$device" --cells "$1" --seed 1 --no-time
-    step run "$name" "$kingpost" run "$forms/$name.json" --device "$device" --cells "$2" --seed 1
+    cells=$2
+    step run "$name" "$kingpost" run "$forms/$name.json" --device "$device" --cells "$cells" --seed 1 \
+        --save-arrays "$out/arrays/$name" --save-inputs
+    # shellcheck disable=SC2046 # words of a command
+    set -- $(named "$name")
+    [ $# -eq 0 ] || step named "$name" "$kingpost" run "$@" --device "$device" --cells "$cells" --seed 1
 done
+if [ -n "${PYTHON:-}" ]; then
+    "$PYTHON" "$(dirname "$0")/../python/tests/time_forms.py" "$forms" "$out" "$device"
+    echo "python rc=$?" | tee -a "$out/status.txt"
+fi
+# they are large
+rm -rf "$out/arrays"
+[ "$limit" != 0 ] || names=
 for name in $names; do
     # shellcheck disable=SC2046
     set -- $(sizes "$name")

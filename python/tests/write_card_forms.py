@@ -2,6 +2,8 @@
 
     python write_card_forms.py export FOLDER   # where UFL is: the forms as JSON
     python write_card_forms.py FOLDER [WINDOW ...]  # on a card, with PyTorch: the table
+    python write_card_forms.py dolfinx MESH.npz DIVISIONS  # where DOLFINx is: a cube as DOLFINx numbers it
+    python write_card_forms.py FOLDER MESH.npz [WINDOW ...]  # on a card: the same forms of degree 2 there
 
 Each row is the median of seven batches of 60 bound calls by events of the card, on the unit cube in tetrahedra with
 deformed positions; results are compared with the first row of the form. Cells come cube by cube, or in the order of
@@ -64,22 +66,63 @@ def numbering(lattice, cells, nodes):
     return rank[inverse.reshape(key.shape)].astype(np.int32)
 
 
-def table(folder, windows):
+def dolfinx_cube(path, divisions):
+    import dolfinx_solver  # noqa: F401 (loads MPI before the bindings)
+    from dolfinx import fem, mesh
+    from mpi4py import MPI
+
+    made = mesh.create_unit_cube(MPI.COMM_SELF, *[divisions] * 3)
+    x = made.geometry.x + 0.02 * np.sin(3 * made.geometry.x[:, [1, 2, 0]])
+    p2 = fem.functionspace(made, ("P", 2)).dofmap.list
+    np.savez_compressed(path, x=x, x_dofs=made.geometry.dofmaps[0], p2_dofs=p2)
+
+
+def timed(call):
+    """Microseconds of a call, by events of the card."""
+    import torch
+
+    times = []
+    for batch in range(8):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        for _ in range(60):
+            call()
+        end.record()
+        torch.cuda.synchronize()
+        if batch:
+            times.append(start.elapsed_time(end) / 60 * 1e3)
+    return sorted(times)[3]
+
+
+def table_of_dolfinx(folder, path, windows):
     import kingpost
     import torch
 
-    def timed(call):
-        times = []
-        for batch in range(8):
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            for _ in range(60):
-                call()
-            end.record()
-            torch.cuda.synchronize()
-            if batch:
-                times.append(start.elapsed_time(end) / 60 * 1e3)
-        return sorted(times)[3]
+    mesh = np.load(path)
+    print("| form | cells | type | cells in order | µs | largest difference |")
+    print("|---|--:|---|---|--:|--:|")
+    for name, scalar in itertools.product((name for name in FORMS if name.endswith("p2")), ("f64", "f32")):
+        op, expected = kingpost.jit(str(folder / f"{name}_{scalar}.json"), "cuda"), None
+        kind = torch.float64 if scalar == "f64" else torch.float32
+        values = np.sin(0.37 * np.arange(mesh["p2_dofs"].max() + 1))
+        for window in (None, *windows):
+            places = slice(None) if window is None else kingpost.order_cells(mesh["x_dofs"], window)
+            given = {"u": values, "x": mesh["x"], "x_dofs": mesh["x_dofs"][places], "p2_dofs": mesh["p2_dofs"][places]}
+            given = {k: torch.from_numpy(np.ascontiguousarray(v)).cuda() for k, v in given.items()}
+            given = {k: v.to(kind) if v.is_floating_point() else v for k, v in given.items()}
+            y = torch.zeros(len(values), dtype=kind, device="cuda")
+            op(y, **given)
+            found = y.double().cpu().numpy()
+            expected = found if expected is None else expected
+            difference = abs(found - expected).max() / abs(expected).max()
+            ordered = "no" if window is None else f"windows of {window}"
+            row = f"| {name} | {len(mesh['x_dofs'])} | {scalar} | {ordered} | {timed(op.bind(y, **given)):.1f} |"
+            print(f"{row} {difference:.0e} |", flush=True)
+
+
+def table(folder, windows):
+    import kingpost
+    import torch
 
     print("| form | cells | type | numbers by dimension | cells in order | µs | largest difference | mapping |")
     print("|---|--:|---|---|---|--:|--:|---|")
@@ -115,5 +158,9 @@ def table(folder, windows):
 if __name__ == "__main__":
     if sys.argv[1] == "export":
         export(Path(sys.argv[2]))
+    elif sys.argv[1] == "dolfinx":
+        dolfinx_cube(sys.argv[2], int(sys.argv[3]))
+    elif sys.argv[2:] and sys.argv[2].endswith(".npz"):
+        table_of_dolfinx(Path(sys.argv[1]), sys.argv[2], [int(window) for window in sys.argv[3:]] or [64])
     else:
         table(Path(sys.argv[1]), [int(window) for window in sys.argv[2:]] or [64])
