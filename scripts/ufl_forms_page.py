@@ -29,6 +29,7 @@ def row(folder: pathlib.Path, name: str) -> str:
     errors = [float(e) for e in re.findall(r"│ error\s+([\d.e+-]+) of", check + run)]
     kernels = [line.split("\t") for line in python.splitlines()]
     compared = "yes" if errors and max(errors) <= 1.0 else "NO"
+    compared = "no value is finite" if "nothing to compare" in check + run else compared
     difference = max((kernel[3] for kernel in kernels), key=float, default="")
     best = (cells_of(tune, "best") or [""])[0]
     measured, bound = (", ".join(figure(kernel[k]) for kernel in kernels) for k in (1, 2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import json
+import numbers
 import keyword
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Optional, Union
@@ -145,6 +146,10 @@ def _plain(value: Any) -> Any:
         return [_plain(v) for v in value]
     if hasattr(value, "__index__") and not isinstance(value, bool):
         return value.__index__()  # integers of NumPy
+    if isinstance(value, numbers.Real):
+        return value if isinstance(value, bool) else float(value)
+    if isinstance(value, numbers.Complex):
+        return {"re": float(value.real), "im": float(value.imag)}
     return value
 
 

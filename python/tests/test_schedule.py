@@ -117,6 +117,25 @@ def test_a_refusal_keeps_its_witness():
     assert s.recipe == "" and s.kernel == s.start
 
 
+@pytest.mark.parametrize("kind", [numpy.complex64, numpy.complex128])
+def test_complex_arguments_become_tables(kind):
+    name = numpy.dtype(kind).name.replace("complex", "c")
+    kernel = kingpost.Kernel.parse(
+        f"kernel k\n\narg turns: {name}[8, 8] in\narg x: {name}[3, 8] in\narg y: {name}[3, 8] out\n\n"
+        "for i in 0..3\n  for k in 0..8\n    s: y[i, k] = sum(j in 0..8: turns[k, j]*x[i, j])\n"
+    )
+    turns = numpy.exp(-2j * numpy.pi * numpy.outer(numpy.arange(8), numpy.arange(8)) / 8).astype(kind)
+    schedule = kingpost.Schedule(kernel)
+    schedule.fix_argument("turns", {"Complex": turns.ravel()})
+    schedule.set_address_space("turns", "constant")
+    random = numpy.random.default_rng(3)
+    x = (random.random((3, 8)) + 1j * random.random((3, 8))).astype(kind)
+    y = numpy.zeros_like(x)
+    kingpost.compile(schedule, "c")(x=x, y=y)
+    tolerance = 1e-6 if kind is numpy.complex64 else 1e-14  # sums of 8 terms
+    numpy.testing.assert_allclose(y, numpy.fft.fft(x), rtol=0, atol=8 * tolerance)
+
+
 def test_refusals_of_a_text_name_the_line():
     with pytest.raises(kingpost.Refusal) as caught:
         kingpost.Schedule.parse(CARRIED + "\nschedule\n# wrong\ninterchange_inames(i, j)\n")
