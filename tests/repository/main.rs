@@ -8,6 +8,7 @@ mod circles;
 mod editors;
 mod formatted;
 mod mutations;
+mod obligations;
 mod readme;
 mod stubs;
 mod words;

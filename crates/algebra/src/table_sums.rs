@@ -209,12 +209,12 @@ impl<'k> Maker<'k> {
             n.saturating_mul(self.points).saturating_mul(contents.len()) <= 16 * MAX_ENTRIES
                 && *n <= MAX_ENTRIES
         });
-        let Some(size) = size else {
-            return Err(SIZE.unfit(format!(
+        let size = SIZE.find(size, || {
+            format!(
                 "a table of the sums of `{}` would have the shape {shape:?}, needed at most {MAX_ENTRIES} entries",
                 insn.name
-            )));
-        };
+            )
+        })?;
         let mut terms = Vec::new();
         for (coefficient, entries) in contents {
             let tables = entries.iter().map(|(var, places)| self.strided(insn, *var, places, shape));
@@ -289,12 +289,9 @@ impl<'k> Maker<'k> {
             }
             stride *= extent;
         }
-        if !fits {
-            return Err(EXTENT.unfit(format!(
-                "`{}` reads `{}` out of bounds; let the loops end where it ends",
-                insn.name, table.name
-            )));
-        }
+        EXTENT.require(fits, || {
+            format!("`{}` reads `{}` out of bounds; let the loops end where it ends", insn.name, table.name)
+        })?;
         Ok(found)
     }
 

@@ -229,10 +229,9 @@ pub const NO_REDUCTION: Obligation =
 /// The iname of a name, which must be a loop of the tree and not that of a reduction.
 pub fn tree_loop(kernel: &Kernel, name: &str) -> Result<InameId, Refusal> {
     let found = iname(kernel, name)?;
-    if crate::tree::loop_body(&kernel.body, found).is_none() {
-        let message = format!("`{name}` runs inside a reduction; realise the reduction first");
-        return Err(NO_REDUCTION.unfit(message));
-    }
+    NO_REDUCTION.require(crate::tree::loop_body(&kernel.body, found).is_some(), || {
+        format!("`{name}` runs inside a reduction; realise the reduction first")
+    })?;
     Ok(found)
 }
 

@@ -25,13 +25,13 @@ pub fn names(kernel: &Kernel, names: &[String]) -> Result<Vec<String>, Refusal> 
     }
     let all = wanted.iter().all(|l| found.contains(l)) && found.len() == wanted.len();
     let name = |l: &InameId| kernel.inames[*l].name.clone();
-    match all {
-        true => Ok(found.iter().map(name).collect()),
-        false => Err(NEST.unfit(format!(
+    NEST.require(all, || {
+        format!(
             "{} are not a nest of loops, one directly inside the other; name each loop of such a nest once",
             lookup::quoted(names)
-        ))),
-    }
+        )
+    })?;
+    Ok(found.iter().map(name).collect())
 }
 
 /// The loop in `nodes` that belongs to a nest; everywhere below while none has been found, else

@@ -48,14 +48,16 @@ pub enum Means {
     Law,
     /// There is nothing that it could be wrong about.
     Nothing,
+    /// Something did not meet it, and the step does without.
+    GivenUp,
 }
 
 /// What is told while a caller listens.
 #[derive(Default)]
 struct Told {
     proved: Vec<Proved>,
-    /// Obligations that a part of a check did not meet. What a check tries first and gives up says nothing
-    /// of what it then does.
+    /// Obligations that a part of a check did not meet. What it says of what it tries first and gives up
+    /// says nothing of what it then does.
     failed: BTreeSet<&'static str>,
 }
 
@@ -63,8 +65,9 @@ thread_local! {
     static LISTENER: RefCell<Option<Told>> = const { RefCell::new(None) };
 }
 
-/// Runs `work`, and gathers what its checks prove on this thread.
-pub(crate) fn gathered<T>(work: impl FnOnce() -> T) -> (T, Vec<Proved>) {
+/// Runs `work`, and gathers what its checks prove on this thread. Of obligations that they must meet and say
+/// nothing of, no case came up: a check that passes says so.
+pub(crate) fn gathered<T>(obligations: &[Obligation], work: impl FnOnce() -> T) -> (T, Vec<Proved>) {
     /// The listener around comes back even if `work` panics.
     struct Around(Option<Told>);
     impl Drop for Around {
@@ -76,6 +79,12 @@ pub(crate) fn gathered<T>(work: impl FnOnce() -> T) -> (T, Vec<Proved>) {
     let result = work();
     let Told { mut proved, failed } = LISTENER.take().unwrap_or_default(); // default: never taken, it was set above
     proved.retain(|p| !failed.contains(p.id));
+    for obligation in obligations {
+        if !proved.iter().any(|p| p.id == obligation.id()) {
+            let means = if failed.contains(obligation.id()) { Means::GivenUp } else { Means::Nothing };
+            add(&mut proved, *obligation, Evidence::new(means, String::new()));
+        }
+    }
     (result, proved)
 }
 
@@ -149,20 +158,22 @@ mod tests {
 
     const A: Obligation = Obligation::new("a", "it is so");
     const B: Obligation = Obligation::new("b", "it is not otherwise");
+    const C: Obligation = Obligation::new("c", "it is never asked");
 
     #[test]
     fn what_fails_is_not_proved() {
-        let ((), proved) = gathered(|| {
+        let ((), proved) = gathered(&[A, B, C], || {
             A.holds(Means::Form, String::new);
             A.holds(Means::Form, String::new);
             A.holds(Means::Empty, || "x".into());
             B.holds(Means::Form, String::new);
             B.fails();
         });
-        assert_eq!(proved.len(), 1);
+        let means: Vec<_> = proved[1..].iter().map(|p| (p.id, p.by[0].means)).collect();
+        assert_eq!(means, [("b", Means::GivenUp), ("c", Means::Nothing)]);
         let by: Vec<_> = proved[0].by.iter().map(|e| (e.means, e.of.as_str(), e.times)).collect();
         assert_eq!((proved[0].id, by), ("a", vec![(Means::Form, "", 2), (Means::Empty, "x", 1)]));
         A.holds(Means::Form, String::new); // nobody listens
-        assert!(gathered(|| ()).1.is_empty());
+        assert!(gathered(&[], || ()).1.is_empty());
     }
 }

@@ -369,6 +369,26 @@ impl Obligation {
         Ok(found)
     }
 
+    /// What [`find`](Self::find) is given, of which nobody knows whether it is there.
+    ///
+    /// # Errors
+    /// [`Refusal::Undecided`].
+    pub fn known<T>(self, found: Option<T>, why: impl FnOnce() -> String) -> Result<T, Refusal> {
+        let found = found.ok_or_else(|| self.undecided(why()))?;
+        self.holds(Means::Form, String::new);
+        Ok(found)
+    }
+
+    /// What another check found, or its error as a refusal.
+    ///
+    /// # Errors
+    /// [`Refusal::Unfit`].
+    pub fn met<T, E>(self, found: Result<T, E>, why: impl FnOnce(E) -> String) -> Result<T, Refusal> {
+        let found = found.map_err(|error| self.unfit(why(error)))?;
+        self.holds(Means::Form, String::new);
+        Ok(found)
+    }
+
     /// Refuses unless it is known whether the condition holds; `why` says what is not known and
     /// what to try.
     ///
@@ -394,17 +414,18 @@ impl Obligation {
         Ok(())
     }
 
-    /// The kernel has not the form that the step needs.
+    /// The kernel has not the form that the step needs. Where a check does not refuse by it,
+    /// [`holds`](Self::holds) says so.
     pub fn unfit(self, why: impl Into<String>) -> Refusal {
         Refusal::Unfit(Unmet { obligation: self.as_told(), why: why.into() })
     }
 
-    /// The condition may hold, but nothing proves it.
+    /// The condition may hold, but nothing proves it; otherwise as [`unfit`](Self::unfit).
     pub fn undecided(self, why: impl Into<String>) -> Refusal {
         Refusal::Undecided(Unmet { obligation: self.as_told(), why: why.into() })
     }
 
-    /// The condition does not hold: here is why.
+    /// The condition does not hold: here is why; otherwise as [`unfit`](Self::unfit).
     pub fn not_proved(self, clash: impl Into<Clash>) -> Refusal {
         Refusal::NotProved(Box::new(NotProved { obligation: self.as_told(), clash: clash.into() }))
     }

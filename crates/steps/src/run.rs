@@ -5,7 +5,7 @@ use crate::lookup;
 use crate::obligation::Obligation;
 use crate::refusal::Refusal;
 use crate::tree::{insns_of, siblings};
-use kingpost_ir::{Id, Kernel, Node};
+use kingpost_ir::{Id, Insn, Kernel, Node};
 
 /// Neighbouring statements of one body.
 #[derive(Clone, Copy, Debug)]
@@ -35,11 +35,11 @@ pub fn named<'k>(kernel: &'k Kernel, names: &[String]) -> Result<Run<'k>, Refusa
     let body = body.expected("statement of that name in the tree", kernel)?;
     let mut positions = Vec::with_capacity(wanted.len());
     for (name, statement) in names.iter().zip(&wanted) {
-        let Some(k) = body.iter().position(|node| same(node, statement)) else {
-            return Err(CONTIGUOUS.unfit(format!(
+        let k = CONTIGUOUS.find(body.iter().position(|node| same(node, statement)), || {
+            format!(
                 "`{name}` does not stand in the body in which `{first}` stands; name the loops around them"
-            )));
-        };
+            )
+        })?;
         positions.push(k);
     }
     positions.sort_unstable();
@@ -48,21 +48,25 @@ pub fn named<'k>(kernel: &'k Kernel, names: &[String]) -> Result<Run<'k>, Refusa
         return Err(Refusal::argument("statements", "no statement is named", "instructions or loops"));
     };
     let nodes = &body[from..=to];
-    if let Some(k) = (0..nodes.len()).find(|k| !positions.contains(&(from + k))) {
-        return Err(CONTIGUOUS.unfit(format!(
+    CONTIGUOUS.forbid((0..nodes.len()).find(|k| !positions.contains(&(from + k))), |k| {
+        format!(
             "{} stands between the statements; name it, too, or move it",
             lookup::names_in(kernel, &nodes[k..=k])
-        )));
-    }
-    let called = insns_of(nodes).into_iter().find_map(|s| kernel.insns[s].callee.map(|c| (s, c)));
-    if let Some((insn, callee)) = called {
-        return Err(NOT_CALLED.unfit(format!(
-            "`{}` belongs to a call of `{}`; inline the call first",
-            kernel.insns[insn].name,
-            kernel.callees[callee].name()
-        )));
-    }
+        )
+    })?;
+    insns_of(nodes).into_iter().try_for_each(|insn| check_not_called(kernel, &kernel.insns[insn]))?;
     Ok(Run { nodes })
+}
+
+/// Checks that an instruction belongs to no call.
+///
+/// # Errors
+/// [`NOT_CALLED`] with the callee.
+pub fn check_not_called(kernel: &Kernel, insn: &Insn) -> Result<(), Refusal> {
+    NOT_CALLED.forbid(insn.callee, |callee| {
+        let callee = kernel.callees[callee].name();
+        format!("`{}` belongs to a call of `{callee}`; inline the call first", insn.name)
+    })
 }
 
 impl Run<'_> {

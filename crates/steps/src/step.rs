@@ -2,6 +2,7 @@
 
 use crate::keeps::{Instances, Keeps};
 use crate::lists::Definition;
+use crate::obligation::Obligation;
 use crate::primitive::Primitive;
 use crate::proved::{Evidence, Means, Proved, gathered};
 use crate::refusal::{Refusal, TransformError};
@@ -40,6 +41,7 @@ trait ErasedStep: Any + fmt::Debug + fmt::Display + Send + Sync + erased_serde::
     fn fixes(&self, known: &dyn Fn(&str) -> Option<i64>) -> Option<(&str, i64)>;
     fn definition(&self, kernel: &Kernel) -> Result<Option<Definition>, Refusal>;
     fn arguments(&self) -> Arguments;
+    fn obligations(&self) -> &'static [Obligation];
 }
 
 impl<P: Primitive> ErasedStep for P {
@@ -85,6 +87,10 @@ impl<P: Primitive> ErasedStep for P {
 
     fn arguments(&self) -> Arguments {
         fields_of::<P>()
+    }
+
+    fn obligations(&self) -> &'static [Obligation] {
+        P::OBLIGATIONS
     }
 }
 
@@ -145,7 +151,8 @@ impl Step {
 
     /// [`Step::apply_to`], and what it proved.
     ///
-    /// An obligation is among them only if something shows that it is met: what a check passes in silence is not.
+    /// Every obligation of the step is among them, with what shows that it is met, or [`Means::Nothing`]
+    /// where no case of it came up.
     ///
     /// ```
     /// use kingpost_steps::{Means, Step};
@@ -164,7 +171,7 @@ impl Step {
     /// # Errors
     /// As [`Step::apply_to`].
     pub fn apply_and_tell(&self, analysis: &Analysis) -> Result<(Known, Made, Vec<Proved>), TransformError> {
-        let (applied, mut proved) = gathered(|| self.apply_to(analysis));
+        let (applied, mut proved) = gathered(self.0.obligations(), || self.apply_to(analysis));
         let (after, made) = applied?;
         let relied = self.relies_on(analysis.kernel(), after.kernel()).into_iter();
         let by: Vec<_> = relied.map(|r| Evidence::new(Means::Law, r.to_string())).collect();

@@ -7,6 +7,8 @@ use kingpost_isl as isl;
 use kingpost_steps::obligation::Obligation;
 use kingpost_steps::refusal::Refusal;
 
+const NO_CLOSED_FORM: &str = "the bounds of the mapped nest have no closed form; keep the nest";
+
 /// Loops that are still to have bounds, and what is known around them.
 pub(crate) struct Loops<'a, 'k> {
     pub(crate) poly: &'a Polyhedral<'k>,
@@ -59,9 +61,7 @@ impl Loops<'_, '_> {
             };
             let all = single.iter().flat_map(|levels| levels[k].disjuncts()).cloned();
             domains[k] = Domain::union(all);
-            if !has_linear_bounds(&domains[k], *iname) {
-                return Err(self.no_closed_form());
-            }
+            self.closed_form.decide(has_linear_bounds(&domains[k], *iname), || NO_CLOSED_FORM.into())?;
         }
         Ok(domains)
     }
@@ -103,11 +103,7 @@ impl Loops<'_, '_> {
 
     /// A set as a domain.
     fn domain(&self, set: &isl::Set) -> Result<Domain, Refusal> {
-        self.poly.to_domain(&set.disjuncts()?).ok_or_else(|| self.no_closed_form())
-    }
-
-    fn no_closed_form(&self) -> Refusal {
-        self.closed_form.undecided("the bounds of the mapped nest have no closed form; keep the nest")
+        self.closed_form.known(self.poly.to_domain(&set.disjuncts()?), || NO_CLOSED_FORM.into())
     }
 }
 

@@ -108,12 +108,8 @@ impl Primitive for RotateIname {
         let shown = || kernel.show_domain(iname, domain);
         let range = domain.as_range(iname).filter(|(lo, _)| lo.as_constant() == Some(0));
         let length = range.and_then(|(_, hi)| hi.as_constant()).filter(|n| (0..*n).contains(&self.first));
-        let n = length.ok_or_else(|| {
-            LENGTH.unfit(format!(
-                "`{}` is no loop `0..n` with an iteration {}; shift it first",
-                shown(),
-                self.first
-            ))
+        let n = LENGTH.find(length, || {
+            format!("`{}` is no loop `0..n` with an iteration {}; shift it first", shown(), self.first)
         })?;
         let at = Affine::iname(iname);
         let proof = Rotated { iname, value: at.plus_constant(self.first).modulo(n) };

@@ -13,7 +13,7 @@ use kingpost_steps::obligation::Obligation;
 use kingpost_steps::primitive::Primitive;
 use kingpost_steps::proofs::finite::FINITE;
 use kingpost_steps::refusal::Refusal;
-use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::run::{NOT_CALLED, check_not_called};
 use kingpost_steps::schedule::{Array, Statement};
 use kingpost_steps::tree::{edit_siblings, prune_insn, siblings};
 use schemars::JsonSchema;
@@ -226,11 +226,7 @@ impl CollectFactors {
         for name in &self.insns {
             let id = lookup::insn(kernel, name)?;
             let insn = &kernel.insns[id];
-            if let Some(callee) = insn.callee {
-                let callee = kernel.callees[callee].name();
-                return Err(NOT_CALLED
-                    .unfit(format!("`{name}` belongs to a call of `{callee}`; inline the call first")));
-            }
+            check_not_called(kernel, insn)?;
             let var = &kernel.vars[insn.lhs.var];
             let plain = insn.op == WriteOp::Assign && insn.predicate.is_none();
             let place = nodes.iter().position(|n| matches!(n, Node::Insn(s) if *s == id));

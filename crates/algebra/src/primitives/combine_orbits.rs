@@ -162,8 +162,8 @@ impl Primitive for CombineOrbits {
         check_no_rule(kernel, var)?;
         let roles = roles(kernel, var)?;
         let n = usize::try_from(roles.extents[0]).ok().expected("extent of an array", kernel)?;
-        let orbits = Orbits::new(&self.orbits, n).map_err(|why| {
-            ORBITS.unfit(format!("{why}; list each of the {n} elements of `{}` in one orbit", self.var))
+        let orbits = ORBITS.met(Orbits::new(&self.orbits, n), |why| {
+            format!("{why}; list each of the {n} elements of `{}` in one orbit", self.var)
         })?;
         let mut tables = BTreeMap::new();
         for product in &roles.products {
@@ -180,7 +180,7 @@ impl Primitive for CombineOrbits {
             let rounded = if self.rounded { Rounded::Entries } else { Rounded::Columns };
             orbits.round(&mut combined, &scales, 0.1 * tolerance, rounded);
             let certified = orbits.certify(&values, &combined, &scales, tolerance);
-            certified.map_err(|d| differs(&table.name, &d, tolerance))?;
+            CERTIFICATE.met(certified, |d| differs(&table.name, &d, tolerance))?;
             tables.insert(product.table, combined);
         }
         let (images, places, shares) = (orbits.images(), orbits.places(), orbits.shares());
@@ -253,11 +253,11 @@ fn scales_of(
     Ok(uses.scales(values, &constant_shape(kernel, &kernel.vars[table])?))
 }
 
-fn differs(table: &str, d: &Deviation, tolerance: f64) -> Refusal {
-    CERTIFICATE.unfit(format!(
+fn differs(table: &str, d: &Deviation, tolerance: f64) -> String {
+    format!(
         "entry {} of row {} of `{table}` is {}, and combinations give {}, needed within {tolerance:e} of {}",
         d.column, d.row, d.value, d.combined, d.scale
-    ))
+    )
 }
 
 struct Edit<'a> {

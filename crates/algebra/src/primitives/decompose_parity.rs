@@ -495,13 +495,13 @@ impl Lines {
             tolerance = 1e-6;
         }
         let compared = (&scales[..], tolerance);
-        certify((&values, &extents), place, &made, compared, (self.parts, rows)).map_err(|lost| {
-            let Lost { at, entry, of_parts } = lost;
-            CERTIFICATE.unfit(format!(
+        let certified = certify((&values, &extents), place, &made, compared, (self.parts, rows));
+        CERTIFICATE.met(certified, |Lost { at, entry, of_parts }| {
+            format!(
                 "`{}` is {entry:e}, and its parts give {of_parts:e}, needed within {tolerance:e} of the largest entry \
                  of its row and column; scale rows and columns alike, or keep the elements",
                 element(&table, &extents, at)
-            ))
+            )
         })?;
         let kind = VarKind::Table(TableData::real(made));
         let shape = shape.iter().map(|n| Affine::constant(*n as i64)).collect();

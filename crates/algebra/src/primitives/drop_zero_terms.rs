@@ -3,6 +3,7 @@
 use super::skip_zero_terms::{NO_QUOTIENT, check_zero_terms};
 use kingpost_analysis::Analysis;
 use kingpost_ir::{Access, Atom, Expr, InsnId, Kernel, UpdateOp, VarKind};
+use kingpost_steps::Means;
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::keeps::{Instances, Keeps};
 use kingpost_steps::lookup;
@@ -106,7 +107,10 @@ impl Primitive for DropZeroTerms {
         let mut why = None;
         for access in entries {
             match not_zero(analysis, access)? {
-                None => return Ok(id),
+                None => {
+                    ZERO.holds(Means::Form, String::new);
+                    return Ok(id);
+                }
                 Some(found) => drop(why.get_or_insert(found)),
             }
         }

@@ -9,6 +9,7 @@ use kingpost_ir::{
     Variable, WriteOp,
 };
 use kingpost_isl as isl;
+use kingpost_steps::Means;
 use kingpost_steps::draw::Picks;
 use kingpost_steps::lookup::Selection;
 use kingpost_steps::obligation::Obligation;
@@ -215,7 +216,10 @@ impl EliminateCommonSubexpressions {
             current = result;
         }
         match (search.defined.is_empty(), search.refusal) {
-            (false, _) => Ok((spots, current)),
+            (false, _) => {
+                COMMON.holds(Means::Form, String::new);
+                Ok((spots, current))
+            }
             (true, Some(refusal)) => Err(refusal),
             (true, None) => Err(COMMON.unfit(format!(
                 "no subexpression that is surely computed counts (operations: {} or more, places: {} or more){}",

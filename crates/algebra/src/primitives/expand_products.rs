@@ -103,7 +103,7 @@ impl Primitive for ExpandProducts {
             opens
         };
         let mut atoms = Atoms::default();
-        let sum = atoms.terms(kernel, &insn.rhs, &opens).map_err(|why| sums::refusal(kernel, insn, why))?;
+        let sum = sums::of(kernel, insn, atoms.terms(kernel, &insn.rhs, &opens))?;
         let met = met.into_inner();
         let missing = wanted.iter().find(|text| !met.contains(*text));
         FACTOR.require(missing.is_none() && !met.is_empty(), || {

@@ -293,14 +293,14 @@ impl FactorOut {
         changes: &dyn Fn(&Expr) -> bool,
     ) -> Result<(Product, Expr), Refusal> {
         let typed = kernel.type_of(term, &[]).ok();
-        let product = Product::of(kernel, term).filter(|_| typed == ty).ok_or_else(|| {
+        let product = REAL.find(Product::of(kernel, term).filter(|_| typed == ty), || {
             let found = typed.map_or_else(|| "nothing".to_owned(), |ty| ty.to_string());
             let needed = ty.map_or_else(|| "a real".to_owned(), |ty| ty.to_string());
-            REAL.unfit(format!(
+            format!(
                 "the terms of the sum over `{}` have the type {found}, and are summed as {needed}; cast them to one \
                  real type",
                 self.iname
-            ))
+            )
         })?;
         check_finite_in(kernel, &format!("the sum over `{}`", self.iname), term)?;
         let (factors, term) = product.split(&|e| !changes(e));

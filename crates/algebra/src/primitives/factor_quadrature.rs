@@ -216,9 +216,9 @@ impl Primitive for FactorQuadrature {
         }
         let number: BTreeMap<VarId, usize> = used.iter().enumerate().map(|(k, var)| (*var, k)).collect();
         let places: Vec<[usize; 2]> = pairs.iter().map(|pair| pair.map(|var| number[&var])).collect();
-        points
-            .certify(&modes, &places, tolerance)
-            .map_err(|deviation| self.differs(kernel, &used, &deviation, digits))?;
+        CERTIFICATE.met(points.certify(&modes, &places, tolerance), |deviation| {
+            self.differs(kernel, &used, &deviation, digits)
+        })?;
         let count = modes.count.next_multiple_of(multiple);
         let mut tables = BTreeMap::new();
         for (var, values) in used.iter().zip(&modes.tables) {
@@ -343,10 +343,10 @@ impl FactorQuadrature {
         Ok(Points { weights, tables: tables.iter().map(|var| of(*var)).collect::<Result<_, _>>()? })
     }
 
-    fn differs(&self, kernel: &Kernel, used: &[VarId], deviation: &Deviation, digits: Digits<13>) -> Refusal {
+    fn differs(&self, kernel: &Kernel, used: &[VarId], deviation: &Deviation, digits: Digits<13>) -> String {
         let [a, b] = deviation.tables.map(|k| &kernel.vars[used[k]].name);
         let [i, j] = deviation.columns;
-        CERTIFICATE.unfit(format!(
+        format!(
             "the sum of the products of `{a}[{q}, {i}]` and `{b}[{q}, {j}]` is {} over points and {} over modes, \
              needed within 1e-{} of {}; ask for fewer digits",
             deviation.points,
@@ -354,6 +354,6 @@ impl FactorQuadrature {
             digits.0,
             deviation.scale,
             q = self.iname
-        ))
+        )
     }
 }

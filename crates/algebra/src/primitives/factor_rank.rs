@@ -280,13 +280,13 @@ impl FactorRank {
                 (VarKind::Table(_) | VarKind::Param | VarKind::Argument(_) | VarKind::Temporary, _) => None,
             };
             let found = found.filter(|(own, _)| shape.is_none_or(|shape| shape == *own));
-            let Some((own, values)) = found else {
-                return Err(TABLES.unfit(format!(
+            let (own, values) = TABLES.find(found, || {
+                format!(
                     "`{name}` is no table of type f64 with two axes, is named twice or has another shape than \
                      `{}`; name each table over the same rows and columns once",
                     self.vars[0]
-                )));
-            };
+                )
+            })?;
             shape = Some(own);
             vars.push(var);
             tables.push(Table { columns: own[1], values: values.iter().map(|v| v.0).collect() });

@@ -150,11 +150,10 @@ impl Primitive for FactorTable {
         let var = lookup::var(kernel, &self.var)?;
         let table = &kernel.vars[var];
         let values = match &table.kind {
-            VarKind::Table(TableData::Real(values)) if table.ty == ScalarType::F64 => values,
-            VarKind::Table(_) | VarKind::Param | VarKind::Argument(_) | VarKind::Temporary => {
-                return Err(TABLE.unfit(format!("`{}` is no table of type f64", self.var)));
-            }
+            VarKind::Table(TableData::Real(values)) if table.ty == ScalarType::F64 => Some(values),
+            VarKind::Table(_) | VarKind::Param | VarKind::Argument(_) | VarKind::Temporary => None,
         };
+        let values = TABLE.find(values, || format!("`{}` is no table of type f64", self.var))?;
         let count = self.check_sizes(table)?;
         let axes = self.axes(count)?;
         self.check_indices(kernel, var)?;
@@ -167,7 +166,7 @@ impl Primitive for FactorTable {
         let before = matrices_of_reals(kernel, table.space);
         let known: Vec<Matrix<'_>> =
             before.iter().map(|(_, shape, values)| Matrix { shape: shape.clone(), values }).collect();
-        let found = digits.separate(&known).map_err(|deviation| self.no_product(deviation))?;
+        let found = PRODUCT.met(digits.separate(&known), |deviation| self.no_product(deviation))?;
         let (mut tables, mut factors) = (Vec::<Variable>::new(), Vec::new());
         let mut kept: Vec<(usize, &Vec<f64>)> = Vec::new();
         for (k, values) in found.iter().enumerate() {
@@ -297,8 +296,8 @@ impl FactorTable {
         Ok(())
     }
 
-    fn no_product(&self, deviation: Option<Deviation>) -> Refusal {
-        PRODUCT.unfit(match deviation {
+    fn no_product(&self, deviation: Option<Deviation>) -> String {
+        match deviation {
             None => format!("`{}` holds nothing but zeros; keep it", self.var),
             Some(Deviation { index, value, product }) => {
                 let index: Vec<_> = index.iter().map(usize::to_string).collect();
@@ -309,7 +308,7 @@ impl FactorTable {
                     index.join(",")
                 )
             }
-        })
+        }
     }
 
     fn name(&self, factor: usize, count: usize) -> Result<String, Refusal> {

@@ -388,11 +388,11 @@ fn insert_behind(body: &mut Vec<Node>, iname: InameId, nodes: &[Node]) {
 
 /// Lower bound and extent of a loop.
 fn extent(analysis: &Analysis, iname: InameId) -> Result<(Affine, Affine), Refusal> {
-    parametric_extent(analysis.polyhedral(), iname)?.ok_or_else(|| {
-        KNOWN_LENGTH.undecided(format!(
+    KNOWN_LENGTH.known(parametric_extent(analysis.polyhedral(), iname)?, || {
+        format!(
             "the length of `{}` is bounded by no expression of the parameters; assume bounds, or name loops of known \
              length",
             analysis.kernel().inames[iname].name
-        ))
+        )
     })
 }

@@ -144,5 +144,5 @@ impl Primitive for FactoriseSum {
 
 /// The terms of a value; no sum is multiplied out.
 fn terms(kernel: &Kernel, insn: &Insn, atoms: &mut Atoms) -> Result<Sum, Refusal> {
-    atoms.terms(kernel, &insn.rhs, &|_| false).map_err(|why| sums::refusal(kernel, insn, why))
+    sums::of(kernel, insn, atoms.terms(kernel, &insn.rhs, &|_| false))
 }

@@ -199,11 +199,8 @@ impl FixArgument {
     fn check_values(&self, argument: &Variable) -> Result<(), Refusal> {
         let name = &self.var;
         let size = argument.shape.iter().try_fold(1_i64, |n, e| n.checked_mul(e.as_constant()?));
-        let Some(size) = size else {
-            return Err(
-                CONSTANT_SHAPE.unfit(format!("`{name}` has no constant shape; fix its parameters first"))
-            );
-        };
+        let size = CONSTANT_SHAPE
+            .find(size, || format!("`{name}` has no constant shape; fix its parameters first"))?;
         let found = self.values.len();
         COUNT.require(i64::try_from(found) == Ok(size), || {
             format!("`{name}` has {size} elements, found {found} values")
@@ -229,8 +226,9 @@ impl FixArgument {
         }
         let mut sorted = values.to_vec();
         sorted.sort_unstable();
-        let Some([twice, _]) = sorted.array_windows().find(|[a, b]| a == b) else { return Ok(()) };
-        INJECTIVE.require(false, || format!("`{}` is assumed injective, and {twice} occurs twice", self.var))
+        INJECTIVE.forbid(sorted.array_windows().find(|[a, b]| a == b), |[twice, _]| {
+            format!("`{}` is assumed injective, and {twice} occurs twice", self.var)
+        })
     }
 }
 

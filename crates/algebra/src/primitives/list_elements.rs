@@ -259,7 +259,7 @@ impl Primitive for ListElements {
             }
             for access in &accesses {
                 let (map, row) =
-                    through(kernel, access, poly.loops(s)).ok_or_else(|| stray(kernel, s, var))?;
+                    THROUGH_MAP.find(through(kernel, access, poly.loops(s)), || stray(kernel, s, var))?;
                 maps.insert(map);
                 self.check_row(poly, s, at, &row)?;
             }
@@ -273,12 +273,12 @@ impl Primitive for ListElements {
         }
         let op = one_use(kernel, var, read, &updates)?;
         let one = maps.iter().next().filter(|_| maps.len() == 1);
-        let map = *one.ok_or_else(|| {
+        let map = *THROUGH_MAP.find(one, || {
             let found = if maps.is_empty() { "nothing" } else { "more than one map" };
-            THROUGH_MAP.unfit(format!(
+            format!(
                 "`{}` accesses `{}` through {found}; name a loop with accesses through one map",
                 self.at, self.var
-            ))
+            )
         })?;
         self.check_blocks(poly, at, insns[0], map)?;
         let columns = kernel.vars[map].shape[1].as_constant().expected("number of columns", kernel)?;
@@ -400,12 +400,12 @@ fn through(kernel: &Kernel, access: &Access, loops: &[InameId]) -> Option<(VarId
     (constant && given && known).then_some((entry.var, row))
 }
 
-fn stray(kernel: &Kernel, insn: InsnId, var: VarId) -> Refusal {
-    THROUGH_MAP.unfit(format!(
+fn stray(kernel: &Kernel, insn: InsnId, var: VarId) -> String {
+    format!(
         "`{}` accesses `{}` otherwise than by `map[row, column]` of an input and in constant extents; name a \
          loop without it",
         kernel.insns[insn].name, kernel.vars[var].name
-    ))
+    )
 }
 
 /// The operator of updates, if there are any.

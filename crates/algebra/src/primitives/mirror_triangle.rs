@@ -229,7 +229,7 @@ impl MirrorTriangle {
                 let images = nest.places.get(&[*s, *r]).map_or(&[][..], |insns| &insns[..]);
                 let mut sum = |k: usize, insns: &[InsnId]| {
                     insns.iter().try_fold(Residue::ZERO, |sum, insn| {
-                        let value = points[k].value_of(*insn).map_err(|why| CURRENT.undecided(why))?;
+                        let value = CURRENT.met(points[k].value_of(*insn), |why| why)?;
                         Ok::<_, Refusal>(sum.plus(value))
                     })
                 };
@@ -288,19 +288,18 @@ impl<'p> Uses<'p> {
             (!users.is_empty()).then_some((node, users))
         });
         let mut statements = statements;
-        let unfit = |what: &str| {
-            USES.unfit(format!(
+        let why = |what: &str| {
+            format!(
                 "`{}` {what}; store a literal in every entry first, then add to them, in statements of one body",
                 step.var
-            ))
+            )
         };
-        let Some((_, start)) = statements.next() else { return Err(unfit("is not used")) };
-        let ([start], true) = (&start[..], start.len() == 1) else {
-            return Err(unfit("does not start with one store"));
-        };
-        if !is_fill(analysis, *start, prefix.len(), extent) {
-            return Err(unfit(&format!("starts by `{}`, which is no such store", kernel.insns[*start].name)));
-        }
+        let (_, start) = USES.find(statements.next(), || why("is not used"))?;
+        let one = start.first().copied().filter(|_| start.len() == 1);
+        let start = USES.find(one, || why("does not start with one store"))?;
+        USES.require(is_fill(analysis, start, prefix.len(), extent), || {
+            why(&format!("starts by `{}`, which is no such store", kernel.insns[start].name))
+        })?;
         let is_update = |id: &InsnId| {
             let insn = &kernel.insns[*id];
             insn.lhs.var == var
@@ -317,7 +316,7 @@ impl<'p> Uses<'p> {
             updates.extend(users);
             last = Some(node.clone());
         }
-        let Some(last) = last else { return Err(unfit("is not updated by `+=` after its start")) };
+        let last = USES.find(last, || why("is not updated by `+=` after its start"))?;
         Ok(Self { step, var, extent, prefix, around, updates, last })
     }
 

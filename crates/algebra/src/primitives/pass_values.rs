@@ -13,7 +13,7 @@ use kingpost_steps::proofs::elements::{
     NO_RULE, ONLY_ACCESSED, TEMPORARY, check_no_rule, check_only_accessed, temporary,
 };
 use kingpost_steps::refusal::{LostValue, Refusal, TransformError};
-use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::run::{NOT_CALLED, check_not_called};
 use kingpost_steps::schedule::{Array, Schedule};
 use kingpost_steps::tree::prune_insn;
 use schemars::JsonSchema;
@@ -257,11 +257,7 @@ impl PassValues {
 fn check_known(kernel: &Kernel, slice: &Slice, from: &[VarId]) -> Result<(), Refusal> {
     for (s, loops) in kernel.schedule().into_iter().filter(|(s, _)| slice.insns.contains(s)) {
         let insn = &kernel.insns[s];
-        if let Some(callee) = insn.callee {
-            let callee = kernel.callees[callee].name();
-            let why = format!("`{}` belongs to a call of `{callee}`; inline the call first", insn.name);
-            return Err(NOT_CALLED.unfit(why));
-        }
+        check_not_called(kernel, insn)?;
         for var in crate::setup::reads(kernel, s, &loops) {
             let data = &kernel.vars[var];
             let known = match data.kind {

@@ -151,12 +151,12 @@ impl Primitive for PreEvaluateLoop {
         let kernel = analysis.kernel();
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         let extents = axis_extents(kernel);
-        let Some(points) = constant_extents(kernel).get(&iname).copied() else {
-            return Err(RANGE.unfit(format!(
+        let points = RANGE.find(constant_extents(kernel).get(&iname).copied(), || {
+            format!(
                 "`{}` does not run from 0 to a constant above; shift it, or fix the parameters in its bounds",
                 self.iname
-            )));
-        };
+            )
+        })?;
         if !self.tables.is_empty() {
             return self.of_some(kernel, iname, points, &extents);
         }

@@ -139,7 +139,7 @@ impl<'k> Depths<'k> {
         }
         let mut atoms = Atoms::default();
         let sum = atoms.terms(self.kernel, e, &|_| false);
-        let sum = sum.map_err(|why| sums::refusal(self.kernel, insn, why))?;
+        let sum = sums::of(self.kernel, insn, sum)?;
         let mut terms = Vec::new();
         for (product, c) in &sum {
             let mut factors = Vec::new();

@@ -291,12 +291,9 @@ impl RescaleReduction {
             .into_iter()
             .filter(|i| kernel.insns[*i].lhs.var == max)
             .collect();
-        let Some(first) = tops.first() else {
-            return Err(MAXIMUM.unfit(format!(
-                "nothing in `{}` writes `{}`; name the loop that takes the maximum",
-                self.along, self.max
-            )));
-        };
+        let first = MAXIMUM.find(tops.first(), || {
+            format!("nothing in `{}` writes `{}`; name the loop that takes the maximum", self.along, self.max)
+        })?;
         for id in &tops {
             let insn = &kernel.insns[*id];
             let takes = insn.update_op() == Some(UpdateOp::Max) && insn.callee.is_none();
@@ -351,12 +348,12 @@ impl RescaleReduction {
             Node::Loop(l, body) => insns_of(body).into_iter().find(is_update).map(|i| (*l, body, i)),
             Node::Insn(_) => None,
         });
-        let Some((iname, body, update)) = loops.into_iter().next() else {
-            return Err(SUMS.unfit(format!(
+        let (iname, body, update) = SUMS.find(loops.into_iter().next(), || {
+            format!(
                 "no loop after `{}` in the same body updates `{name}` by `+=`; distribute or interchange the loops first",
                 self.along
-            )));
-        };
+            )
+        })?;
         let touches = |i: &InsnId| {
             let insn = &kernel.insns[*i];
             insn.lhs.var == var || insn.expressions().any(|e| kernel.expand_rules(e).loads(var))

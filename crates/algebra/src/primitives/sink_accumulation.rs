@@ -5,6 +5,7 @@ use kingpost_analysis::deps::DependenceKind;
 use kingpost_analysis::polyhedral::{Side, difference};
 use kingpost_ir::{Atom, Constraint, InameId, InsnId, Kernel, Node, UpdateOp, VarId, VarKind};
 use kingpost_isl as isl;
+use kingpost_steps::Means;
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::expected::Expected;
 use kingpost_steps::keeps::{Instances, Keeps};
@@ -198,6 +199,7 @@ impl SinkAccumulation {
         let users: Vec<_> = (0..nodes.len()).filter(|k| touching(&nodes[*k..=*k]) > 0).collect();
         match users[..] {
             [start, at, commit] if is_loop(&nodes[at]) && touching(nodes) == touching(&kernel.body) => {
+                USERS.holds(Means::Form, String::new);
                 Ok(Parts {
                     var,
                     into,
@@ -233,7 +235,7 @@ impl SinkAccumulation {
                 })?,
             }
         }
-        found.ok_or_else(|| UPDATES.unfit(format!("nothing in `{}` updates `{}`", self.into, self.var)))
+        UPDATES.find(found, || format!("nothing in `{}` updates `{}`", self.into, self.var))
     }
 
     /// The loops that move must not have bounds that the loop changes.

@@ -142,13 +142,13 @@ impl Primitive for SkipZeroBlocks {
                 _ => None,
             };
             let known = known.filter(|all| !all.is_empty() && all.iter().all(|(n, _)| *n <= MAX_ENTRIES));
-            let Some(known) = known else {
-                return Err(PRODUCTS.unfit(format!(
+            let known = PRODUCTS.find(known, || {
+                format!(
                     "`{}` does not add a product with an entry of a table between constants; realise sums and fix \
                      parameters first",
                     insn.name
-                )));
-            };
+                )
+            })?;
             check_zero_terms(kernel, insn)?;
             let found: Option<Vec<String>> =
                 known.iter().map(|(_, access)| not_zero(kernel, access, iname, equal)).collect();

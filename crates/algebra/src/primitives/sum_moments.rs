@@ -172,12 +172,12 @@ impl Primitive for SumMoments {
         let kernel = analysis.kernel();
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         let extents = axis_extents(kernel);
-        let Some(points) = constant_extents(kernel).get(&iname).copied() else {
-            return Err(RANGE.unfit(format!(
+        let points = RANGE.find(constant_extents(kernel).get(&iname).copied(), || {
+            format!(
                 "`{}` does not run from 0 to a constant above; shift it, or fix the parameters in its bounds",
                 self.iname
-            )));
-        };
+            )
+        })?;
         let tables = self.tables(kernel, points)?;
         let separated = separate(kernel, iname, Changing::Scalars)?;
         let mut taker = Taker {
@@ -276,13 +276,14 @@ impl SumMoments {
         for name in &self.tables {
             let var = lookup::var(kernel, name)?;
             let shape = as_table(kernel, var);
-            let Some((_, columns)) = shape.filter(|(rows, columns)| *rows >= points && *columns > 0) else {
-                return Err(ROWS.unfit(format!(
+            let shape = shape.filter(|(rows, columns)| *rows >= points && *columns > 0);
+            let (_, columns) = ROWS.find(shape, || {
+                format!(
                     "`{name}` is no table of `f64` with {points} rows; name tables that are indexed by `{}`, then a \
                      column",
                     self.iname
-                )));
-            };
+                )
+            })?;
             if found.iter().all(|t| t.var != var) {
                 found.push(Known { var, columns });
             }
@@ -311,12 +312,12 @@ impl SumMoments {
         let tolerance = self.digits.tolerance();
         // a column is at most `sqrt(points)` times as long as its largest entry
         let basis = over.basis(tolerance / (2.0 * (points as f64).sqrt()).max(20.0));
-        over.certify_basis(&basis, &scales, tolerance).map_err(|off| {
+        CERTIFICATE.met(over.certify_basis(&basis, &scales, tolerance), |off| {
             let name = &kernel.vars[tables[off.table].var].name;
-            CERTIFICATE.unfit(format!(
+            format!(
                 "`{name}[{}, {}]` is {:e}, its product with a basis of {} columns {:e}; ask for fewer than {} digits",
                 off.point, off.column, off.entry, basis.count, off.product, self.digits.0
-            ))
+            )
         })?;
         Ok(basis)
     }
@@ -383,16 +384,16 @@ impl Taker<'_> {
             [(_, first, ..), (_, second, ..)] => first != second,
             _ => false,
         };
-        let Some(mut entries) = found.filter(fits) else {
+        let mut entries = PAIRS.find(found.filter(fits), || {
             let names: Vec<String> =
                 term.entries.iter().map(|(var, _)| format!("`{}`", self.kernel.vars[*var].name)).collect();
-            return Err(PAIRS.unfit(format!(
+            format!(
                 "`{}` multiplies entries of {}, needed one or two, by the loop and a column in bounds, which differ; keep \
                  these in the loop",
                 insn.name,
                 names.join(", ")
-            )));
-        };
+            )
+        })?;
         entries.sort_unstable();
         let factor = self.factors.iter().position(|known| *known == term.varying).unwrap_or_else(|| {
             self.factors.push(term.varying.clone());

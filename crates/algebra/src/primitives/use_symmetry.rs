@@ -5,6 +5,7 @@ use kingpost_ir::{
     Access, Affine, Assumption, AxisImage, Direction, Expr, InsnId, Kernel, Symmetry, TableData, UnaryOp,
     VarKind, Variable,
 };
+use kingpost_steps::Means;
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::keeps::Keeps;
 use kingpost_steps::lookup::{self, Selection};
@@ -148,8 +149,12 @@ impl Primitive for UseSymmetry {
         let symmetry = symmetry(kernel, &self.var, &self.axes, self.negated)?;
         let var = &kernel.vars[symmetry.var];
         match &var.kind {
-            VarKind::Table(data) => check_entries(ENTRIES, kernel, &symmetry, data)?,
+            VarKind::Table(data) => {
+                KEPT.holds(Means::Form, String::new);
+                check_entries(ENTRIES, kernel, &symmetry, data)?;
+            }
             VarKind::Argument(Direction::In) => {
+                KEPT.holds(Means::Form, String::new);
                 let assumed = kernel.assumptions.contains(&Assumption::Symmetric(symmetry.clone()));
                 ASSUMED.require(assumed, || {
                     let text = text(&self.var, &self.axes, self.negated);
@@ -237,8 +242,7 @@ pub(super) fn check_entries(
 ) -> Result<(), Refusal> {
     let var = &kernel.vars[symmetry.var];
     let shape = constant_shape(kernel, var)?;
-    let Some((first, image)) = symmetry.clash_in(&shape, data) else { return Ok(()) };
-    obligation.require(false, || {
+    obligation.forbid(symmetry.clash_in(&shape, data), |(first, image)| {
         let element = |at| format!("`{}{:?}`", var.name, index_of(&shape, at));
         format!(
             "{} is {}, and its image {} is {}; use another symmetry, or make the entries equal to the last bit",

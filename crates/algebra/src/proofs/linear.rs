@@ -140,11 +140,16 @@ impl<'k> Body<'k> {
 
     fn value(&mut self, e: &Expr, place: usize) -> Result<Value, Refusal> {
         match e {
-            Expr::Real(v) if !v.0.is_finite() => Err(FINITE.unfit(format!(
-                "a value is computed with {}, which is no factor that sums have in common; pass it as an argument",
-                v.0
-            ))),
-            Expr::Real(v) => Ok(Value { rest: Sum::constant(v.0), ..Value::default() }),
+            Expr::Real(v) => {
+                FINITE.require(v.0.is_finite(), || {
+                    format!(
+                        "a value is computed with {}, which is no factor that sums have in common; pass it as an \
+                         argument",
+                        v.0
+                    )
+                })?;
+                Ok(Value { rest: Sum::constant(v.0), ..Value::default() })
+            }
             Expr::Load(access) if access.index.is_empty() => self.scalar(e, access.var, place),
             Expr::Unary(UnaryOp::Neg, a) => Ok(map(self.value(a, place)?, &|s| s.scaled(-1.0))),
             Expr::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) => {

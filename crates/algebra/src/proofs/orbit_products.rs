@@ -107,12 +107,12 @@ fn extents(kernel: &Kernel, var: VarId) -> Result<Vec<i64>, Refusal> {
         && v.storage.is_none()
         && v.layout == Layout::default()
         && v.ty.is_real();
-    extents.filter(|e| plain && !e.is_empty()).ok_or_else(|| {
-        DENSE.unfit(format!(
+    DENSE.find(extents.filter(|e| plain && !e.is_empty()), || {
+        format!(
             "`{}` is no private array of reals with constant extents, dense and without a shared buffer; combine \
              orbits before it is moved",
             v.name
-        ))
+        )
     })
 }
 

@@ -12,7 +12,7 @@ use kingpost_ir::{
 };
 use kingpost_steps::obligation::Obligation;
 use kingpost_steps::refusal::Refusal;
-use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::run::check_not_called;
 use kingpost_steps::tree::body_of;
 use kingpost_steps::tree::{inames_of, insns_of};
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,11 +118,7 @@ impl Loop<'_> {
         let name = |v: VarId| &kernel.vars[v].name;
         for s in insns {
             let insn = &kernel.insns[*s];
-            if let Some(callee) = insn.callee {
-                let callee = kernel.callees[callee].name();
-                let why = format!("`{}` belongs to a call of `{callee}`; inline the call first", insn.name);
-                return Err(NOT_CALLED.unfit(why));
-            }
+            check_not_called(kernel, insn)?;
             ALIKE.require(insn.predicate.is_none(), || {
                 format!("`{}` has a condition; start and end the loops around it where it holds", insn.name)
             })?;

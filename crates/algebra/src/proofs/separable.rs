@@ -11,8 +11,10 @@ use kingpost_ir::{
     Atom, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Node, ScalarType, TableData, UpdateOp, VarId,
     VarKind,
 };
+use kingpost_steps::Means;
 use kingpost_steps::obligation::Obligation;
 use kingpost_steps::proofs::elements::rule_that_reads;
+use kingpost_steps::proofs::finite::FINITE;
 use kingpost_steps::refusal::Refusal;
 use kingpost_steps::run::NOT_CALLED;
 use kingpost_steps::tree::body_of;
@@ -131,12 +133,12 @@ pub(crate) fn separate(kernel: &Kernel, iname: InameId, changing: Changing) -> R
             match of_loop.local(place) {
                 Ok(value) => {
                     // a rule may stand after the loop, where the store is gone
-                    if let Some(rule) = rule_that_reads(kernel, insn.lhs.var) {
-                        return Err(POINTS.unfit(format!(
+                    POINTS.forbid(rule_that_reads(kernel, insn.lhs.var), |rule| {
+                        format!(
                             "rule `{}` reads `{}`, whose store goes; expand the rule first",
                             rule.name, kernel.vars[insn.lhs.var].name
-                        )));
-                    }
+                        )
+                    })?;
                     of_loop.atoms.values.insert(insn.lhs.var, value);
                     found.stores.insert(id);
                 }
@@ -354,7 +356,7 @@ impl Loop<'_> {
     }
 
     fn value(&mut self, insn: &Insn, e: &Expr) -> Result<Sum, Refusal> {
-        self.atoms.expand(self.kernel, e).map_err(|why| match why {
+        let value = self.atoms.expand(self.kernel, e).map_err(|why| match why {
             NoSum::OtherType(e) => SUMS.unfit(format!(
                 "`{}` has a part `{}` that is not computed in `f64`",
                 insn.name,
@@ -362,7 +364,10 @@ impl Loop<'_> {
             )),
             NoSum::TooLong => SUMS.unfit(format!("the value of `{}` has too many terms", insn.name)),
             NoSum::NotFinite(_) => sums::refusal(self.kernel, insn, why),
-        })
+        })?;
+        SUMS.holds(Means::Form, String::new);
+        FINITE.holds(Means::Form, String::new);
+        Ok(value)
     }
 
     /// No factor reads what the loop writes, other than scalars that stay.
@@ -372,25 +377,24 @@ impl Loop<'_> {
                 let facts = self.facts(factor.atom);
                 (facts.written, facts.opaque)
             };
-            if written.is_none() && !opaque {
-                continue;
-            }
-            let shown = self.kernel.show_expr(self.atoms.get(factor.atom));
+            let shown = || self.kernel.show_expr(self.atoms.get(factor.atom)).to_string();
             TABLES.forbid(written, |written| {
                 let var = self.name(written);
                 let is_writer = |i: &&Insn| i.lhs.var == written;
                 let writer = self.insns.iter().map(|i| &self.kernel.insns[i.id]).find(is_writer);
                 format!(
-                    "`{}` has the factor `{shown}`, whose `{var}` `{}` writes in each iteration of `{}`; keep the loop",
+                    "`{}` has the factor `{}`, whose `{var}` `{}` writes in each iteration of `{}`; keep the loop",
                     insn.name,
+                    shown(),
                     writer.map_or("", |i| &i.name),
                     self.kernel.inames[self.iname].name
                 )
             })?;
             TABLES.require(!opaque, || {
                 format!(
-                    "`{}` has the factor `{shown}`, a reduction or a rule; realise or expand it first",
+                    "`{}` has the factor `{}`, a reduction or a rule; realise or expand it first",
                     insn.name,
+                    shown()
                 )
             })?;
         }

@@ -2,12 +2,13 @@
 
 use crate::polynomial::{MAX_TERMS, NoSum};
 use kingpost_ir::{Expr, ExprType, Insn, Kernel, ScalarType};
+use kingpost_steps::Means;
 use kingpost_steps::obligation::Obligation;
 use kingpost_steps::proofs::accumulation;
 pub(crate) use kingpost_steps::proofs::accumulation::NO_REDUCTIONS;
 pub(crate) use kingpost_steps::proofs::finite::FINITE;
 use kingpost_steps::refusal::Refusal;
-use kingpost_steps::run::NOT_CALLED;
+use kingpost_steps::run::check_not_called;
 
 /// Reals alone have the laws.
 pub(crate) const REAL: Obligation =
@@ -19,16 +20,20 @@ pub(crate) const SHORT: Obligation = Obligation::new("sums.short", "the value ha
 /// Checks that the value of an instruction may be rewritten: it is of type `f64`, holds no reduction,
 /// and belongs to no call.
 pub(crate) fn check_value(kernel: &Kernel, insn: &Insn) -> Result<(), Refusal> {
-    if let Some(callee) = insn.callee {
-        let callee = kernel.callees[callee].name();
-        return Err(NOT_CALLED
-            .unfit(format!("`{}` belongs to a call of `{callee}`; inline the call first", insn.name)));
-    }
+    check_not_called(kernel, insn)?;
     let ty = kernel.type_of(&insn.rhs, &[]);
     REAL.require(ty == Ok(ExprType::Scalar(ScalarType::F64)), || {
         format!("the value of `{}` is not computed in `f64`", insn.name)
     })?;
     accumulation::refuse_reductions(kernel, insn, &[&insn.rhs])
+}
+
+/// The value of an instruction as a sum of products.
+pub(crate) fn of<T>(kernel: &Kernel, insn: &Insn, sum: Result<T, NoSum>) -> Result<T, Refusal> {
+    let sum = sum.map_err(|why| refusal(kernel, insn, why))?;
+    FINITE.holds(Means::Form, String::new);
+    SHORT.holds(Means::Form, String::new);
+    Ok(sum)
 }
 
 /// Why a value is no sum of products.

@@ -53,12 +53,12 @@ pub fn update(kernel: &Kernel, name: &str) -> Result<(InsnId, UpdateOp), Refusal
 pub fn update_in_order(kernel: &Kernel, name: &str) -> Result<(InsnId, UpdateOp), Refusal> {
     let id = lookup::insn(kernel, name)?;
     let insn = &kernel.insns[id];
-    let op = insn.update_op().ok_or_else(|| {
-        IS_UPDATE.unfit(format!(
+    let op = IS_UPDATE.find(insn.update_op(), || {
+        format!(
             "`{name}` is a plain store to `{}`, needed an update such as `+=`; convert it to an update first, if it \
              accumulates",
             kernel.vars[insn.lhs.var].name
-        ))
+        )
     })?;
     IS_UPDATE.require(op.named().is_none_or(kingpost_ir::NamedOperator::is_associative), || {
         format!(
@@ -83,12 +83,13 @@ pub fn refuse_reductions(kernel: &Kernel, insn: &Insn, expressions: &[&Expr]) ->
             }
         });
     }
-    let Some(iname) = found else { return Ok(()) };
-    Err(NO_REDUCTIONS.unfit(format!(
-        "`{}` holds the reduction over `{}` in an expression that would stand in two places; store it in a temporary \
-         first",
-        insn.name, kernel.inames[iname].name
-    )))
+    NO_REDUCTIONS.forbid(found, |iname| {
+        format!(
+            "`{}` holds the reduction over `{}` in an expression that would stand in two places; store it in a \
+             temporary first",
+            insn.name, kernel.inames[iname].name
+        )
+    })
 }
 
 /// An update inside the loop from whose end on its terms will count.
@@ -211,6 +212,9 @@ impl Delayed<'_, '_> {
         let read = NewRead { poly, sites, id: self.id, iname, loops, condition };
         let rest = read.without()?;
         if rest.is_empty()? {
+            for obligation in [HAS_ELEMENT, HAS_VALUE] {
+                obligation.holds_in(self.kernel(), Means::Empty, || "where there is no term".into());
+            }
             return Ok(());
         }
         let space = isl::SetSpace::new(&poly.names(loops, Side::Source), &poly.params);
@@ -218,14 +222,12 @@ impl Delayed<'_, '_> {
             Some(outside) => rest.intersect(&isl::Set::from_disjuncts(&space, &outside)?)?,
             None => rest.clone(),
         };
-        if let Some(point) = smallest_point(self.kernel(), &outside)? {
-            return Err(self.no_element(&point));
-        }
-        if !may_be_undefined(&self.kernel().vars[var].kind) {
-            return Ok(());
-        }
-        let point = smallest_point(self.kernel(), &read.unwritten(rest)?)?;
-        point.map_or(Ok(()), |point| Err(self.no_value(&point)))
+        HAS_ELEMENT.refute(smallest_point(self.kernel(), &outside)?.map(|point| self.no_element(point)))?;
+        let unwritten = match may_be_undefined(&self.kernel().vars[var].kind) {
+            true => smallest_point(self.kernel(), &read.unwritten(rest)?)?,
+            false => None,
+        };
+        HAS_VALUE.refute(unwritten.map(|point| self.no_value(point)))
     }
 
     /// Where the index of the update leaves the array; `None` if nobody knows.
@@ -243,7 +245,7 @@ impl Delayed<'_, '_> {
         Some(outside)
     }
 
-    fn no_element(&self, point: &[(String, i64)]) -> Refusal {
+    fn no_element(&self, params: Vec<(String, i64)>) -> AtParameters {
         let insn = &self.kernel().insns[self.id];
         let reason = format!(
             "and nothing says that `{}` has the element to which their sum would be added; assume sizes at which its \
@@ -251,10 +253,10 @@ impl Delayed<'_, '_> {
             self.kernel().vars[insn.lhs.var].name
         );
         let found = format!("`{}` has no term", insn.name);
-        HAS_ELEMENT.not_proved(AtParameters { params: point.to_vec(), found, reason })
+        AtParameters { params, found, reason }
     }
 
-    fn no_value(&self, point: &[(String, i64)]) -> Refusal {
+    fn no_value(&self, params: Vec<(String, i64)>) -> AtParameters {
         let insn = &self.kernel().insns[self.id];
         let reason = format!(
             "and nothing has surely written the element of `{}` to which their sum would be added; write it before \
@@ -262,6 +264,6 @@ impl Delayed<'_, '_> {
             self.kernel().vars[insn.lhs.var].name
         );
         let found = format!("`{}` perhaps has no term", insn.name);
-        HAS_VALUE.not_proved(AtParameters { params: point.to_vec(), found, reason })
+        AtParameters { params, found, reason }
     }
 }

@@ -31,12 +31,13 @@ pub const PLACES_FOLLOW: Obligation =
 pub fn check_bounds_stay(kernel: &Kernel, iname: InameId, nodes: &[Node]) -> Result<(), Refusal> {
     let bounds = changing_bounds(kernel, iname);
     let writer = insns_of(nodes).into_iter().find(|insn| bounds.contains(&kernel.insns[*insn].lhs.var));
-    let Some(writer) = writer.map(|insn| &kernel.insns[insn]) else { return Ok(()) };
-    Err(BOUNDS_STAY.unfit(format!(
-        "the bounds of `{}` mention `{}`, which `{}` writes, so that they would change between the loops; \
-         copy it to another temporary first",
-        kernel.inames[iname].name, kernel.vars[writer.lhs.var].name, writer.name
-    )))
+    BOUNDS_STAY.forbid(writer.map(|insn| &kernel.insns[insn]), |writer| {
+        format!(
+            "the bounds of `{}` mention `{}`, which `{}` writes, so that they would change between the loops; \
+             copy it to another temporary first",
+            kernel.inames[iname].name, kernel.vars[writer.lhs.var].name, writer.name
+        )
+    })
 }
 
 /// Checks that a value mentions no scalar that may change while the kernel runs.
@@ -49,11 +50,12 @@ pub fn check_constant_value(kernel: &Kernel, iname: InameId, value: &Affine) -> 
         Atom::Var(v) if !is_symbol(kernel, *v) => found = Some(*v),
         Atom::Var(_) | Atom::Iname(_) | Atom::Floor(..) => {}
     });
-    let Some(var) = found else { return Ok(()) };
-    Err(CONSTANT_BOUNDS.unfit(format!(
-        "the bounds of `{}` depend on `{}`, which is read from memory; keep the loop as it is",
-        kernel.inames[iname].name, kernel.vars[var].name
-    )))
+    CONSTANT_BOUNDS.forbid(found, |var| {
+        format!(
+            "the bounds of `{}` depend on `{}`, which is read from memory; keep the loop as it is",
+            kernel.inames[iname].name, kernel.vars[var].name
+        )
+    })
 }
 
 /// Checks that the places of a loop's iterations follow when its values move: it is sequential, or
@@ -64,12 +66,11 @@ pub fn check_constant_value(kernel: &Kernel, iname: InameId, value: &Affine) -> 
 pub fn check_places_follow(kernel: &Kernel, iname: InameId) -> Result<(), Refusal> {
     let data = &kernel.inames[iname];
     let on_axis = matches!(data.tag, AxisTag::Group(_) | AxisTag::Local(_) | AxisTag::Vector);
-    if !on_axis || data.domain.as_guarded_range(iname).is_some() {
-        return Ok(());
-    }
-    Err(PLACES_FOLLOW.unfit(format!(
-        "`{}` is no plain range and tagged {}, so that other values mean other places; tag it sequential first",
-        kernel.show_domain(iname, &data.domain),
-        data.tag
-    )))
+    PLACES_FOLLOW.require(!on_axis || data.domain.as_guarded_range(iname).is_some(), || {
+        format!(
+            "`{}` is no plain range and tagged {}, so that other values mean other places; tag it sequential first",
+            kernel.show_domain(iname, &data.domain),
+            data.tag
+        )
+    })
 }

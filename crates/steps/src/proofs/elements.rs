@@ -32,13 +32,14 @@ pub const MOVABLE: Obligation = Obligation::new("movable", "the variable is a te
 /// An unknown name, or a parameter, argument or table.
 pub fn temporary(kernel: &Kernel, name: &str, help: &str) -> Result<VarId, Refusal> {
     let var = lookup::var(kernel, name)?;
-    let kind = match kernel.vars[var].kind {
-        VarKind::Temporary => return Ok(var),
-        VarKind::Param => "a parameter",
-        VarKind::Argument(_) => "an argument",
-        VarKind::Table(_) => "a table",
+    let other = match kernel.vars[var].kind {
+        VarKind::Temporary => None,
+        VarKind::Param => Some("a parameter"),
+        VarKind::Argument(_) => Some("an argument"),
+        VarKind::Table(_) => Some("a table"),
     };
-    Err(TEMPORARY.unfit(format!("`{name}` is {kind}, needed a temporary; {help}")))
+    TEMPORARY.forbid(other, |kind| format!("`{name}` is {kind}, needed a temporary; {help}"))?;
+    Ok(var)
 }
 
 /// Checks that a variable has the axis.
@@ -48,15 +49,12 @@ pub fn temporary(kernel: &Kernel, name: &str, help: &str) -> Result<VarId, Refus
 pub fn check_axis(variable: &Variable, axis: u32) -> Result<usize, Refusal> {
     let axes = variable.shape.len();
     let k = axis as usize;
-    if k < axes {
-        return Ok(k);
-    }
     let name = &variable.name;
-    Err(AXIS.unfit(match axes {
+    AXIS.find((k < axes).then_some(k), || match axes {
         0 => format!("`{name}` is a scalar and has no axis {axis}; name an array"),
         1 => format!("`{name}` has one axis, needed axis {axis}; axes count from 0"),
         _ => format!("`{name}` has {axes} axes, needed axis {axis}; axes count from 0"),
-    }))
+    })
 }
 
 /// Checks that nothing but accesses mentions a variable: no bound of a loop, no assumption.
@@ -66,13 +64,13 @@ pub fn check_axis(variable: &Variable, axis: u32) -> Result<usize, Refusal> {
 pub fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
     let name = &kernel.vars[var].name;
     for iname in kernel.inames.values() {
-        if iname.domain.any_symbol(&mut |atom| *atom == Atom::Var(var)) {
-            return Err(ONLY_ACCESSED.unfit(format!(
+        ONLY_ACCESSED.require(!(iname.domain.any_symbol(&mut |atom| *atom == Atom::Var(var))), || {
+            format!(
                 "the bounds of `{}` mention `{name}`, and bounds mention scalars only; make them conditions by guard_iname, or copy it to another \
                  temporary for them",
                 iname.name
-            )));
-        }
+            )
+        })?;
     }
     for assumption in &kernel.assumptions {
         let assumed = match assumption {
@@ -99,13 +97,10 @@ pub fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
 /// # Errors
 /// [`Refusal::Argument`] with the rule.
 pub fn check_no_rule(kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
-    match rule_that_reads(kernel, var) {
-        None => Ok(()),
-        Some(rule) => Err(NO_RULE.unfit(format!(
-            "rule `{}` reads `{}`, and rules know no loops; expand the rule first",
-            rule.name, kernel.vars[var].name
-        ))),
-    }
+    NO_RULE.forbid(rule_that_reads(kernel, var), |rule| {
+        let name = &kernel.vars[var].name;
+        format!("rule `{}` reads `{name}`, and rules know no loops; expand the rule first", rule.name)
+    })
 }
 
 /// The first substitution rule that reads a variable.
@@ -175,12 +170,12 @@ pub fn element_at(poly: &Polyhedral, site: &AccessSite, point: &[i64], params: &
 /// # Errors
 /// [`Refusal::Argument`] with what it is.
 pub fn check_movable(variable: &Variable) -> Result<(), Refusal> {
-    let what = match variable.kind {
-        VarKind::Temporary | VarKind::Argument(_) => return Ok(()),
-        VarKind::Param => "a parameter, which has no layout",
-        VarKind::Table(_) => "a table, which is row-major; copy it to a temporary first",
+    let other = match variable.kind {
+        VarKind::Temporary | VarKind::Argument(_) => None,
+        VarKind::Param => Some("a parameter, which has no layout"),
+        VarKind::Table(_) => Some("a table, which is row-major; copy it to a temporary first"),
     };
-    Err(MOVABLE.unfit(format!("`{}` is {what}", variable.name)))
+    MOVABLE.forbid(other, |what| format!("`{}` is {what}", variable.name))
 }
 
 /// The product, if it is affine.

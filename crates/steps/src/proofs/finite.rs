@@ -42,9 +42,9 @@ pub fn check_finite_in(kernel: &Kernel, what: &str, e: &Expr) -> Result<(), Refu
 pub fn check_finite_table(kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
     let table = &kernel.vars[var];
     let VarKind::Table(data) = &table.kind else { return Ok(()) };
-    let Some(at) = data.not_finite() else { return Ok(()) };
-    let element = element(table, &constant_shape(kernel, table)?, at);
-    FINITE.require(false, || {
+    let extents = constant_shape(kernel, table)?;
+    FINITE.forbid(data.not_finite(), |at| {
+        let element = element(table, &extents, at);
         format!("`{element}` is {}; pass the table as an argument, or keep it as it is", data.show(at))
     })
 }

@@ -66,14 +66,14 @@ pub fn span(
             best = Some(Span { lower: corner.plus_constant(low), extent });
         }
     }
-    let Some(best) = best else {
+    let best = CONSTANT_BOX.known(best, || {
         let name = &poly.kernel.vars[sites[0].access.var].name;
         let what = if sites.iter().any(|s| s.writes()) { "accesses" } else { "reads" };
-        return Err(CONSTANT_BOX.undecided(format!(
+        format!(
             "the {what} of `{name}` along axis {axis} span no constant number of elements; split the loops inside \
              by constants, or fix the parameters"
-        )));
-    };
+        )
+    })?;
     Ok(Some(best))
 }
 

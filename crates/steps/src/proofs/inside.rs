@@ -4,6 +4,7 @@
 use crate::obligation::Obligation;
 use crate::proofs::width::fits_i32;
 use crate::proofs::written::may_be_undefined;
+use crate::proved::Means;
 use crate::refusal::Refusal;
 use kingpost_analysis::Analysis;
 use kingpost_analysis::inside::{Cause as Unknown, Reach};
@@ -42,12 +43,10 @@ pub fn check_inside(analysis: &Analysis, insn: InsnId, help: &str) -> Result<(),
             return refuse(&format!("elements of `{}` that may be undefined", var.name));
         }
     }
-    if let Some((what, instead)) = may_fault(expanded, &expanded.insns[insn]) {
+    NO_FAULT.forbid(may_fault(expanded, &expanded.insns[insn]), |(what, instead)| {
         let name = &kernel.insns[insn].name;
-        return Err(NO_FAULT.unfit(format!(
-            "`{name}` would {what}, where perhaps nothing did before; {instead}, or {help}"
-        )));
-    }
+        format!("`{name}` would {what}, where perhaps nothing did before; {instead}, or {help}")
+    })?;
     for read in analysis.accesses_of(&|i| i == insn).iter().filter(|a| !a.writes) {
         match &read.reach {
             Reach::Inside => {}
@@ -63,6 +62,7 @@ pub fn check_inside(analysis: &Analysis, insn: InsnId, help: &str) -> Result<(),
             }
         }
     }
+    INSIDE.holds_in(kernel, Means::Empty, || format!("reads of `{}` out of bounds", kernel.insns[insn].name));
     Ok(())
 }
 

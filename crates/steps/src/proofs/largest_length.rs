@@ -38,11 +38,11 @@ impl Values {
             Some(known) => Some(known),
             None => Self::assumed(kernel, iname)?,
         };
-        let values = known.ok_or_else(|| {
-            LARGEST_LENGTH.undecided(format!(
+        let values = LARGEST_LENGTH.known(known, || {
+            format!(
                 "the length of `{name}` has no constant bound; split it, and take the loop inside a block, or assume \
                  a bound"
-            ))
+            )
         })?;
         SOME_ITERATION
             .require(values.length >= 1, || format!("`{name}` never runs; there is nothing to join"))?;

@@ -138,14 +138,13 @@ impl RangeOf<'_, '_> {
         outer.retain(|l| *l != self.iname);
         let mut all = Vec::with_capacity(conditions.len());
         for c in conditions {
-            let Some(c) = poly.constraint(c, Side::Source) else {
+            all.push(CONSTANT_BOUNDS.known(poly.constraint(c, Side::Source), || {
                 let domain = kernel.show_domain(self.iname, &kernel.inames[self.iname].domain);
-                return Err(CONSTANT_BOUNDS.undecided(format!(
+                format!(
                     "the bounds of `{domain}` are read from memory, so that nothing is known of its length; split \
                      with the tail strategy guard"
-                )));
-            };
-            all.push(c);
+                )
+            })?);
         }
         all.extend(self.range.guard.iter().filter_map(|c| poly.constraint(c, Side::Source)));
         // a launch with an argument of negative extent is refused

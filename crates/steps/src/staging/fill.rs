@@ -257,9 +257,8 @@ fn restrict(
         })
     };
     let all: Option<Vec<Vec<_>>> = tile.conditions.iter().map(|d| d.iter().map(one).collect()).collect();
-    let Some(all) = all else {
-        return Err(CLOSED_FORM.undecided("what is read has no closed form; copy the box around it instead"));
-    };
+    let all = CLOSED_FORM
+        .known(all, || "what is read has no closed form; copy the box around it instead".into())?;
     let wanted = Domain::union(all);
     if wanted == Domain::universe() {
         return Ok(None);

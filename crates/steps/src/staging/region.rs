@@ -47,14 +47,12 @@ impl Region {
         let body = body_of(kernel, at)?;
         let of_node = |node| insns_of(std::slice::from_ref(node));
         let is_wanted = |node| of_node(node).into_iter().any(wanted);
-        let (Some(from), Some(to)) = (body.iter().position(is_wanted), body.iter().rposition(is_wanted))
-        else {
+        let ends = body.iter().position(is_wanted).zip(body.iter().rposition(is_wanted));
+        let (from, to) = something.find(ends, || {
             let place = name.map_or_else(|| "the kernel".to_owned(), |at| format!("`{at}`"));
-            return Err(something.unfit(format!(
-                "nothing in {place} {verb}s `{}`; choose a loop around its {verb}s",
-                kernel.vars[var].name
-            )));
-        };
+            let name = &kernel.vars[var].name;
+            format!("nothing in {place} {verb}s `{name}`; choose a loop around its {verb}s")
+        })?;
         let insns = insns_of(body).into_iter().filter(|i| wanted(*i)).collect();
         let first = of_node(&body[from])[0];
         let around = loops_down_to(kernel, at)?;

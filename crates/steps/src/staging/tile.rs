@@ -77,7 +77,7 @@ impl Tile {
             let known = sites.iter().all(|s| s.index.get(axis).is_some_and(Option::is_some));
             let span = if known {
                 span(poly, sites, axis, around.len())
-                    .and_then(|found| found.ok_or_else(|| nothing(poly, var, sites)))
+                    .and_then(|found| BOX_NOT_EMPTY.find(found, || nothing(poly, var, sites)))
             } else {
                 whole(poly, var, axis)
             };
@@ -93,12 +93,10 @@ impl Tile {
             });
         }
         let elements = axes.iter().filter_map(|a| a.extent.as_constant()).try_fold(1_i64, i64::checked_mul);
-        match elements {
-            Some(n) if n <= 1 << 31 => Ok(Self { axes, conditions: vec![Vec::new()] }),
-            _ => {
-                Err(BOX_SIZE.unfit("the box has more than 2^31 elements; prefetch in a loop further inside"))
-            }
-        }
+        BOX_SIZE.require(elements.is_some_and(|n| n <= 1 << 31), || {
+            "the box has more than 2^31 elements; prefetch in a loop further inside".into()
+        })?;
+        Ok(Self { axes, conditions: vec![Vec::new()] })
     }
 
     /// Leaves out what the accesses, as far as indices, bounds and conditions are affine, do not
@@ -115,9 +113,7 @@ impl Tile {
     ) -> Result<Self, Refusal> {
         let inside = self.set(poly, around)?;
         let touched = possible_elements(poly, sites, around, self.axes.len())?;
-        if touched.intersect(&inside)?.is_empty()? {
-            return Err(nothing(poly, var, sites));
-        }
+        BOX_NOT_EMPTY.require(!touched.intersect(&inside)?.is_empty()?, || nothing(poly, var, sites))?;
         self.conditions = touched.gist(&inside)?.coalesce()?.remove_redundancies()?.disjuncts()?;
         Ok(self)
     }
@@ -268,8 +264,8 @@ fn whole(poly: &Polyhedral, var: VarId, axis: usize) -> Result<Span, Refusal> {
     Ok(Span { lower: Affine::default(), extent })
 }
 
-fn nothing(poly: &Polyhedral, var: VarId, sites: &[&AccessSite]) -> Refusal {
+fn nothing(poly: &Polyhedral, var: VarId, sites: &[&AccessSite]) -> String {
     let verb = if sites.iter().any(|s| s.writes()) { "touch" } else { "read" };
     let name = &poly.kernel.vars[var].name;
-    BOX_NOT_EMPTY.unfit(format!("the loops that {verb} `{name}` are empty; nothing is copied"))
+    format!("the loops that {verb} `{name}` are empty; nothing is copied")
 }

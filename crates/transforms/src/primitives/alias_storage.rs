@@ -106,9 +106,9 @@ impl Primitive for AliasStorage {
                 format!("`{name}` is a scalar; only arrays share storage")
             })?;
             let named_before = vars.contains(&var).then_some(&self.storage);
-            if let Some(old) = variable.storage.as_ref().or(named_before) {
-                return Err(UNSHARED.unfit(format!("`{name}` shares the storage `{old}` already")));
-            }
+            UNSHARED.forbid(variable.storage.as_ref().or(named_before), |old| {
+                format!("`{name}` shares the storage `{old}` already")
+            })?;
             vars.push(var);
         }
         Ok(Sharers { vars })

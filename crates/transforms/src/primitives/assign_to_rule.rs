@@ -217,28 +217,22 @@ fn body(kernel: &Kernel, definition: InsnId, params: &[Param]) -> Result<Expr, R
 }
 
 impl AssignToRule {
-    fn refuse<T>(&self, unmet: Obligation, why: &str) -> Result<T, Refusal> {
-        Err(unmet.unfit(format!("`{}` {why}", self.var)))
+    fn require(&self, obligation: Obligation, holds: bool, why: &str) -> Result<(), Refusal> {
+        obligation.require(holds, || format!("`{}` {why}", self.var))
     }
 
     fn check_variable(&self, kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
-        if kernel.vars[var].kind != VarKind::Temporary {
-            return self.refuse(TEMPORARY, "is no temporary; only temporaries become rules");
-        }
+        let is_temporary = kernel.vars[var].kind == VarKind::Temporary;
+        self.require(TEMPORARY, is_temporary, "is no temporary; only temporaries become rules")?;
         let mut in_bounds = false;
         for iname in kernel.inames.values() {
             iname.domain.for_each_symbol(&mut |a| in_bounds |= *a == Atom::Var(var));
         }
-        if in_bounds {
-            return self.refuse(NOT_IN_BOUNDS, "stands in the bounds of a loop, where no rule may; keep it");
-        }
-        let reads = |e: &Expr| e.loads(var);
-        match kernel.rules.values().find(|r| reads(&r.body)) {
-            Some(rule) => {
-                self.refuse(NOT_IN_RULES, &format!("is read inside rule `{}`; expand it first", rule.name))
-            }
-            None => Ok(()),
-        }
+        let why = "stands in the bounds of a loop, where no rule may; keep it";
+        self.require(NOT_IN_BOUNDS, !in_bounds, why)?;
+        NOT_IN_RULES.forbid(kernel.rules.values().find(|r| r.body.loads(var)), |rule| {
+            format!("`{}` is read inside rule `{}`; expand it first", self.var, rule.name)
+        })
     }
 
     /// A reduction in the index of a use would be repeated by a rule.
@@ -250,13 +244,10 @@ impl AssignToRule {
                     .index
                     .iter()
                     .for_each(|e| e.for_each(&mut |e| reduces |= matches!(e, Expr::Reduce(_))));
-                if reduces {
-                    let name = &insn.name;
-                    return self.refuse(
-                        NO_REDUCED_INDEX,
-                        &format!("is read by `{name}` at the value of a reduction; realise it first"),
-                    );
-                }
+                NO_REDUCED_INDEX.require(!reduces, || {
+                    let (var, name) = (&self.var, &insn.name);
+                    format!("`{var}` is read by `{name}` at the value of a reduction; realise it first")
+                })?;
             }
         }
         Ok(())
@@ -264,31 +255,28 @@ impl AssignToRule {
 
     fn definition(&self, kernel: &Kernel, var: VarId) -> Result<InsnId, Refusal> {
         let writers: Vec<_> = kernel.insns.iter().filter(|(_, i)| i.lhs.var == var).collect();
-        let [(id, insn)] = writers.as_slice() else {
-            let found = writers.len();
-            return self.refuse(ONE_DEFINITION, &format!("is written by {found} instructions, needed one"));
-        };
+        let found = writers.len();
+        let (id, insn) = ONE_DEFINITION.find(writers.into_iter().next().filter(|_| found == 1), || {
+            format!("`{}` is written by {found} instructions, needed one", self.var)
+        })?;
         PLAIN_STORE.require(insn.op == WriteOp::Assign && insn.predicate.is_none(), || {
             format!("`{}` is not defined by a plain store without condition: see `{}`", self.var, insn.name)
         })?;
-        let mut problem = None;
+        let (mut reduces, mut recursive, mut shared) = (false, false, None);
         let expanded = kernel.expand_rules(&insn.rhs);
         expanded.for_each(&mut |e| match e {
-            Expr::Reduce(_) => {
-                let why = "is defined by a reduction, which no rule holds; realise it first";
-                problem = Some((NO_REDUCTION, why.to_owned()));
-            }
-            Expr::Load(a) if a.var == var => {
-                problem = Some((NOT_RECURSIVE, "is defined by its own earlier value; keep it".to_owned()));
-            }
-            Expr::Load(a) if kernel.vars[a.var].storage.is_some() => {
-                let name = &kernel.vars[a.var].name;
-                let why = format!("is defined by `{name}`, which shares its storage and would live longer");
-                problem = Some((OWN_STORAGE, why));
-            }
+            Expr::Reduce(_) => reduces = true,
+            Expr::Load(a) if a.var == var => recursive = true,
+            Expr::Load(a) if kernel.vars[a.var].storage.is_some() => shared = Some(&kernel.vars[a.var].name),
             _ => {}
         });
-        problem.map_or(Ok(*id), |(unmet, why)| self.refuse(unmet, &why))
+        let why = "is defined by a reduction, which no rule holds; realise it first";
+        self.require(NO_REDUCTION, !reduces, why)?;
+        self.require(NOT_RECURSIVE, !recursive, "is defined by its own earlier value; keep it")?;
+        OWN_STORAGE.forbid(shared, |name| {
+            format!("`{}` is defined by `{name}`, which shares its storage and would live longer", self.var)
+        })?;
+        Ok(id)
     }
 
     /// Indices first, in the order of the axes.
@@ -296,20 +284,15 @@ impl AssignToRule {
         let insn = &kernel.insns[definition];
         let mut params: Vec<Param> = Vec::new();
         for (axis, index) in insn.lhs.index.iter().enumerate() {
-            match index {
-                Expr::Iname(i) if params.iter().all(|p| p.iname != *i) => {
-                    params.push(Param { iname: *i, axis: Some(axis) });
-                }
-                _ => {
-                    return self.refuse(
-                        INDEXED_BY_LOOPS,
-                        &format!(
-                            "is indexed in `{}` by something else than different loops; keep it",
-                            insn.name
-                        ),
-                    );
-                }
-            }
+            let iname = match index {
+                Expr::Iname(i) if params.iter().all(|p| p.iname != *i) => Some(*i),
+                _ => None,
+            };
+            let iname = INDEXED_BY_LOOPS.find(iname, || {
+                let (var, name) = (&self.var, &insn.name);
+                format!("`{var}` is indexed in `{name}` by something else than different loops; keep it")
+            })?;
+            params.push(Param { iname, axis: Some(axis) });
         }
         insn.rhs.for_each(&mut |e| {
             if let Expr::Iname(i) = e
@@ -336,12 +319,13 @@ impl AssignToRule {
             .collect();
         for site in sites[var.index()].iter().filter(|s| s.mode == Mode::Read) {
             let common = poly.common_loops(definition, site.insn);
-            if let Some(p) = params.iter().find(|p| p.axis.is_none() && !common.contains(&p.iname)) {
-                return self.refuse(INSIDE, &format!(
-                    "is read by `{}` outside the loop `{}` that its value mentions; expand it over that loop first",
-                    expanded.insns[site.insn].name, expanded.inames[p.iname].name
-                ));
-            }
+            let outside = params.iter().find(|p| p.axis.is_none() && !common.contains(&p.iname));
+            INSIDE.forbid(outside, |p| {
+                format!(
+                    "`{}` is read by `{}` outside the loop `{}` that its value mentions; expand it over that loop first",
+                    self.var, expanded.insns[site.insn].name, expanded.inames[p.iname].name
+                )
+            })?;
         }
         for flow in &flows {
             let relation = flow.relation()?;
@@ -392,13 +376,12 @@ impl AssignToRule {
                     let late =
                         spoiled.map(poly)?.reverse()?.apply_range(flow)?.intersect(&before.map(poly)?)?;
                     let user_site = AccessSite { index: [].into(), ..use_site };
-                    if let Some(witness) = witness(&poly.kernel, write, &user_site, &late)? {
-                        return Err(CURRENT.not_proved(StaleValue {
-                            witness,
-                            place: format!("`{}`", poly.kernel.insns[definition].name),
-                            help: format!("keep `{}`, or copy that operand first", self.var),
-                        }));
-                    }
+                    let witness = witness(&poly.kernel, write, &user_site, &late)?;
+                    CURRENT.refute(witness.map(|witness| StaleValue {
+                        witness,
+                        place: format!("`{}`", poly.kernel.insns[definition].name),
+                        help: format!("keep `{}`, or copy that operand first", self.var),
+                    }))?;
                 }
             }
         }

@@ -237,27 +237,24 @@ fn integer_array(kernel: &Kernel, name: &str) -> Result<VarId, Refusal> {
 
 /// Nothing writes the array, so that what a launch checks stays true.
 fn unwritten(kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
-    match kernel.insns.values().find(|i| i.lhs.var == var) {
-        None => Ok(()),
-        Some(writer) => Err(UNWRITTEN.unfit(format!(
+    UNWRITTEN.forbid(kernel.insns.values().find(|i| i.lhs.var == var), |writer| {
+        format!(
             "`{}` is written by `{}`, needed an array that keeps its values; pass it as an `in` argument",
             kernel.vars[var].name, writer.name
-        ))),
-    }
+        )
+    })
 }
 
 impl Assume {
     fn assumption(&self, kernel: &Kernel) -> Result<Assumption, Refusal> {
-        let param = |name: &str| {
+        let param = |name: &str| -> Result<Affine, Refusal> {
             let var = lookup::var(kernel, name)?;
-            match kernel.vars[var].kind {
-                VarKind::Param => Ok(Affine::var(var)),
-                VarKind::Argument(_) | VarKind::Temporary | VarKind::Table(_) => {
-                    Err(PARAMETER.unfit(format!(
-                        "`{name}` is no parameter; conditions are on parameters, whose values are known at launch"
-                    )))
-                }
-            }
+            PARAMETER.require(kernel.vars[var].kind == VarKind::Param, || {
+                format!(
+                    "`{name}` is no parameter; conditions are on parameters, whose values are known at launch"
+                )
+            })?;
+            Ok(Affine::var(var))
         };
         Ok(match self {
             Self::AtLeast { value, .. } | Self::AtMost { value, .. }

@@ -126,12 +126,12 @@ fn accumulation(kernel: &Kernel, id: InsnId) -> Result<(UpdateOp, Expr), Refusal
     let insn = &kernel.insns[id];
     let (name, var) = (&insn.name, &kernel.vars[insn.lhs.var].name);
     STORE.require(insn.op == WriteOp::Assign, || format!("`{name}` is an update already"))?;
-    let Some((op, terms)) = chain(&insn.rhs, &insn.lhs) else {
-        return Err(ACCUMULATES.unfit(format!(
+    let (op, terms) = ACCUMULATES.find(chain(&insn.rhs, &insn.lhs), || {
+        format!(
             "`{name}` does not add to, multiply, or take an extremum with the element of `{var}` that it stores; \
              only an accumulation becomes an update"
-        )));
-    };
+        )
+    })?;
     let own = |(term, _): &&Term| is_element(term, &insn.lhs);
     POSITIVE.require(matches!(terms.iter().find(own), Some((_, false))), || {
         format!(

@@ -73,9 +73,9 @@ impl DeclareCallee {
     }
 
     fn parsed(&self) -> Result<Callee, Refusal> {
-        let callees = kingpost_ir::text::parse_callees(&self.text).map_err(|errors| {
+        let callees = CALLEE.met(kingpost_ir::text::parse_callees(&self.text), |errors| {
             let first = errors.errors().first().map_or_else(|| errors.to_string(), ToString::to_string);
-            CALLEE.unfit(format!("the text is no callee: {first}"))
+            format!("the text is no callee: {first}")
         })?;
         let one = <[Callee; 1]>::try_from(callees).map(|[callee]| callee);
         one.map_err(|_| Refusal::argument("text", "the text does not hold one callee", "one callee a step"))

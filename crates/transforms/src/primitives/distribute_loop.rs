@@ -158,19 +158,19 @@ impl DistributeLoop {
         }
         let mut cuts = Vec::new();
         for name in &self.before {
-            let k = body.iter().position(|node| holds(kernel, node, name)).ok_or_else(|| {
-                LATER_PART.unfit(format!(
+            let k = LATER_PART.find(body.iter().position(|node| holds(kernel, node, name)), || {
+                format!(
                     "there is no instruction or loop `{name}` inside `{}`; there is {}",
                     self.iname,
                     lookup::names_in(kernel, body)
-                ))
+                )
             })?;
-            if k == 0 {
-                return Err(LATER_PART.unfit(format!(
+            LATER_PART.require(k > 0, || {
+                format!(
                     "`{name}` belongs to the first part of `{}`, which stays; name a later one",
                     self.iname
-                )));
-            }
+                )
+            })?;
             cuts.push(k);
         }
         cuts.sort_unstable();

@@ -135,12 +135,12 @@ impl Primitive for ExpandArray {
         let mut axes = Vec::new();
         for iname in &inames {
             let axis = parametric_extent(analysis.polyhedral(), *iname)?;
-            axes.push(axis.ok_or_else(|| {
-                KNOWN_LENGTH.undecided(format!(
+            axes.push(KNOWN_LENGTH.known(axis, || {
+                format!(
                     "the length of `{}` is bounded by no expression of the parameters; assume bounds, or \
                      expand over loops of known length",
                     kernel.inames[*iname].name
-                ))
+                )
             })?);
         }
         Ok(OwnValues { var, inames, axes })

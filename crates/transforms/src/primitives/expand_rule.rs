@@ -124,8 +124,7 @@ impl ExpandRule {
                     bad = bad.or(repeated);
                 });
             }
-            let Some(k) = bad else { continue };
-            REDUCED_ONCE.require(false, || {
+            REDUCED_ONCE.forbid(bad, |k| {
                 format!(
                     "`{}` gives rule `{}` a reduction as `{}`, which occurs {} times in the rule, needed once; store \
                      the reduction in a temporary first",

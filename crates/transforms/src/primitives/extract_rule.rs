@@ -145,10 +145,9 @@ impl ExtractRule {
     /// The rule, which is declared after all others.
     fn declaration(&self, kernel: &Kernel) -> Result<Rule, Refusal> {
         let line = format!("rule {}({}) := {}", self.name, self.params.join(", "), self.template);
-        let no_template = |why: &str| TEMPLATE.unfit(format!("`{}` is no template: {why}", self.template));
-        if line.contains(['\n', '\r', '#']) {
-            return Err(no_template("it is one line without comments"));
-        }
+        let no_template = |why: &str| format!("`{}` is no template: {why}", self.template);
+        TEMPLATE
+            .require(!line.contains(['\n', '\r', '#']), || no_template("it is one line without comments"))?;
         let mut bare = kernel.clone();
         bare.body.clear();
         bare.insns = kingpost_ir::Arena::default();
@@ -158,13 +157,13 @@ impl ExtractRule {
         // rules use earlier rules only
         let last = lines.iter().rposition(|l| l.starts_with("rule ")).unwrap_or(0); // default: the line of the name
         lines.insert(last + 1, &line);
-        let parsed = kingpost_ir::text::parse(&(lines.join("\n") + "\n"))
-            .map_err(|e| no_template(e.errors().first().map_or("", |e| e.message.as_str())))?;
+        let parsed = TEMPLATE.met(kingpost_ir::text::parse(&(lines.join("\n") + "\n")), |e| {
+            no_template(e.errors().first().map_or("", |e| e.message.as_str()))
+        })?;
         let added = parsed.rules.iter().last().filter(|(_, r)| r.name == self.name);
         // a text writes them out where they are used
-        let Some((_, rule)) = added else {
-            return Err(no_template("a rule with a reduction has no name in a kernel"));
-        };
+        let why = "a rule with a reduction has no name in a kernel";
+        let (_, rule) = TEMPLATE.find(added, || no_template(why))?;
         Ok(rule.clone())
     }
 

@@ -254,7 +254,7 @@ impl Primitive for FixParameter {
         })?;
         self.check_fits(data.ty)?;
         let value = self.value(kernel, param)?;
-        unfit_definition(kernel, param, &value).map_or(Ok(()), |found| COMPUTED.require(false, || found))?;
+        COMPUTED.forbid(unfit_definition(kernel, param, &value), |found| found)?;
         self.check_unbounded(kernel, param)?;
         let replace = |atom: &Atom| (*atom == Atom::Var(param)).then(|| value.clone());
         let broken = kernel.assumptions.iter().find_map(|assumption| match assumption {
@@ -265,15 +265,13 @@ impl Primitive for FixParameter {
             | Assumption::Symmetric(_)
             | Assumption::Lists(_) => None,
         });
-        if let Some(c) = broken {
-            ALLOWED.require(false, || {
-                format!(
-                    "the kernel assumes `{}`, which {} breaks; choose another value or drop the assumption",
-                    kernel.show_constraint(c),
-                    self.value
-                )
-            })?;
-        }
+        ALLOWED.forbid(broken, |c| {
+            format!(
+                "the kernel assumes `{}`, which {} breaks; choose another value or drop the assumption",
+                kernel.show_constraint(c),
+                self.value
+            )
+        })?;
         let mut proof = FixedParameter { param, value, implied: Vec::new() };
         let fixed = self.draft(kernel, &proof);
         SATISFIABLE.require(has_solution(&fixed)?, || {
@@ -374,8 +372,7 @@ impl FixParameter {
             let before = kernel.var(&var.name).map_or(&[][..], |before| &kernel.vars[before].shape);
             var.shape.iter().any(negative) && !before.iter().any(negative)
         });
-        let Some(var) = found else { return Ok(()) };
-        EXTENTS.require(false, || {
+        EXTENTS.forbid(found, |var| {
             format!("{} makes the extent of `{}` negative; choose another value", self.value, var.name)
         })
     }

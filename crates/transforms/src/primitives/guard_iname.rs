@@ -177,9 +177,8 @@ impl Primitive for GuardIname {
         NO_AXIS.forbid(has_place.then_some(data.tag), |tag| {
             format!("`{}` is tagged {tag}; tag it sequential first", self.iname)
         })?;
-        let Some(all) = data.domain.as_conjunction() else {
-            return Err(CONJUNCTION.unfit(format!("`{}` is a union; cut the loop first", shown())));
-        };
+        let all = CONJUNCTION
+            .find(data.domain.as_conjunction(), || format!("`{}` is a union; cut the loop first", shown()))?;
         let over = self.moving(kernel)?;
         let moves = |c: &&Constraint| {
             let mut found = false;
@@ -226,7 +225,7 @@ impl Primitive for GuardIname {
         moved.sort_by_key(|c| c.expr().mentions(iname));
         let parts = moved.into_iter().filter_map(|c| condition(&Domain::conjunction([c.clone()])));
         let guard = parts.reduce(|a, b| Expr::binary(BinaryOp::And, a, b));
-        let guard = guard.ok_or_else(|| MOVES.unfit("the bounds always hold"))?;
+        let guard = MOVES.find(guard, || "the bounds always hold".into())?;
         let insns = insns_of(body);
         let called = insns.iter().map(|insn| &kernel.insns[*insn]).find(|insn| insn.callee.is_some());
         NOT_CALLED

@@ -152,9 +152,10 @@ impl Primitive for Hoist {
     fn check(&self, analysis: &Analysis) -> Result<Invariant, Refusal> {
         let kernel = analysis.kernel();
         let run = run::named(kernel, &self.statements)?;
-        let Some(iname) = loop_around(&kernel.body, &|n| run.nodes.iter().any(|m| same(m, n))) else {
-            return Err(INSIDE.unfit(format!("no loop is around `{}`", self.statements[0])));
-        };
+        let iname = INSIDE
+            .find(loop_around(&kernel.body, &|n| run.nodes.iter().any(|m| same(m, n))), || {
+                format!("no loop is around `{}`", self.statements[0])
+            })?;
         let insns = insns_of(run.nodes);
         self.check_form(kernel, run.nodes, iname)?;
         let body = body_of(kernel, iname)?;

@@ -232,9 +232,7 @@ impl InterchangeInames {
         let rest = both.gist(&context)?.coalesce()?.remove_redundancies()?;
         let domain = |set: &isl::Set, iname: InameId| -> Result<Domain, Refusal> {
             let domain = poly.to_domain(&set.disjuncts()?).filter(|d| has_linear_bounds(d, iname));
-            domain.ok_or_else(|| {
-                CLOSED_FORM.undecided("the swapped bounds have no closed form; keep the order")
-            })
+            CLOSED_FORM.known(domain, || "the swapped bounds have no closed form; keep the order".into())
         };
         Ok((domain(&shadow, inner)?, domain(&rest, outer)?))
     }

@@ -124,14 +124,14 @@ impl Primitive for JoinArrayAxes {
 impl JoinArrayAxes {
     /// The extent of the second axis, a constant, if one stride serves both.
     fn inner_extent(&self, variable: &Variable, axis: usize) -> Result<i64, Refusal> {
-        let Some(inner) = variable.shape[axis + 1].as_constant() else {
-            return Err(CONSTANT_EXTENT.unfit(format!(
+        let inner = CONSTANT_EXTENT.find(variable.shape[axis + 1].as_constant(), || {
+            format!(
                 "the extent of axis {} of `{}` is no constant, so that the index would be no affine expression; fix \
                  its parameters first",
                 axis + 1,
                 self.var
-            )));
-        };
+            )
+        })?;
         let strides = variable.layout.strides();
         let row = strides.and_then(|s| product(&s[axis + 1], &variable.shape[axis + 1]));
         let is_next =

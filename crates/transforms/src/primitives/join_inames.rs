@@ -2,6 +2,7 @@
 
 use kingpost_analysis::Analysis;
 use kingpost_ir::{Affine, Atom, AxisTag, Constraint, Domain, Expr, Iname, InameId, Kernel, Node};
+use kingpost_steps::Means;
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::lookup;
 use kingpost_steps::obligation::Obligation;
@@ -191,12 +192,12 @@ impl JoinInames {
 
 fn ranges(analysis: &Analysis, outer: InameId, inner: InameId) -> Result<Ranges, Refusal> {
     let kernel = analysis.kernel();
-    let refuse = |iname: InameId| {
+    let why = |iname: InameId| {
         let domain = kernel.show_domain(iname, &kernel.inames[iname].domain);
-        RANGES.unfit(format!("`{domain}` is no plain range `lo..hi`; only ranges are joined"))
+        format!("`{domain}` is no plain range `lo..hi`; only ranges are joined")
     };
     let Bounds { bounds, guard } =
-        bounds_of(&kernel.inames[outer].domain, outer).ok_or_else(|| refuse(outer))?;
+        RANGES.find(bounds_of(&kernel.inames[outer].domain, outer), || why(outer))?;
     let domain = &kernel.inames[inner].domain;
     let constant = |e: &Affine| Ok(e.as_constant().map(|n| (n, true)));
     let assumed = |e: &Affine| {
@@ -212,12 +213,13 @@ fn ranges(analysis: &Analysis, outer: InameId, inner: InameId) -> Result<Ranges,
         None => bounded_range(domain, inner, &assumed)?,
     };
     if let Some((start, length, mut rest)) = found {
+        CONSTANT_LENGTH.holds(Means::Form, String::new);
         check_constant_value(kernel, inner, &start)?;
         rest.iter().try_for_each(|c| check_constant_value(kernel, inner, c.expr()))?;
         rest.extend(guard);
         return Ok(Ranges { bounds, start, length, rest });
     }
-    let range = kernel.inames[inner].domain.as_guarded_range(inner).ok_or_else(|| refuse(inner))?;
+    let range = RANGES.find(kernel.inames[inner].domain.as_guarded_range(inner), || why(inner))?;
     let domain = kernel.show_domain(inner, &kernel.inames[inner].domain);
     let (name, around) = (&kernel.inames[inner].name, &kernel.inames[outer].name);
     Err(CONSTANT_LENGTH.unfit(match range.length().as_constant() {

@@ -5,6 +5,7 @@ use kingpost_ir::{
     Access, AddressSpace, Affine, Arena, Atom, Callee, Direction, Domain, Expr, InameId, Insn, InsnId,
     Kernel, Node, ScalarType, VarId, VarKind, Variable,
 };
+use kingpost_steps::Means;
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::lookup;
 use kingpost_steps::obligation::Obligation;
@@ -103,7 +104,10 @@ impl Primitive for OutlineInsns {
         callee.verify()?;
         let proof = Outlined { statements: run.nodes.to_vec(), callee: Callee::new(callee.canonical()) };
         match self.draft(kernel, &proof).calls() {
-            Ok(_) => Ok(proof),
+            Ok(_) => {
+                ARGUMENTS.holds(Means::Form, String::new);
+                Ok(proof)
+            }
             Err(kingpost_ir::KernelError::Call { why, .. }) => Err(ARGUMENTS.undecided(format!(
                 "the arguments cannot be told from the statements: {why}; outline the loops around as well"
             ))),

@@ -114,13 +114,13 @@ impl Primitive for PadArray {
             return Err(Refusal::argument("by", format!("padding is {}", self.by), "1 to 2^40 elements"));
         }
         let strides = dense_or_given_strides(variable).and_then(|s| self.padded(&variable.shape, s, axis));
-        let Some((strides, moved)) = strides else {
-            return Err(MULTIPLES.undecided(format!(
+        let (strides, moved) = MULTIPLES.known(strides, || {
+            format!(
                 "the strides of `{}` are no known multiples of its rows along axis {}; pad before other changes of \
                  the layout, or fix the parameters first",
                 self.var, self.axis
-            )));
-        };
+            )
+        })?;
         MOVES.require(moved, || {
             format!(
                 "axis {} is the outermost of `{}` in memory, so that padding moves nothing; pad an inner one",

@@ -129,11 +129,10 @@ impl Primitive for PadInames {
         let inside = insns_of(kernel, &loops)?;
         check_alike(kernel, &inside)?;
         let grown = grown(kernel, &inside, old);
-        if let Some(called) = inside.iter().map(|(id, _)| &kernel.insns[*id]).find(|i| i.callee.is_some()) {
-            return Err(
-                NOT_CALLED.unfit(format!("`{}` belongs to a call; inline the call first", called.name))
-            );
-        }
+        NOT_CALLED.forbid(
+            inside.iter().map(|(id, _)| &kernel.insns[*id]).find(|i| i.callee.is_some()),
+            |called| format!("`{}` belongs to a call; inline the call first", called.name),
+        )?;
         let idle = idle(kernel, &inside, &grown);
         let fills = idle.iter().any(|(_, _, fills)| *fills);
         COMPUTES.require(fills || idle.len() < inside.len(), || {
@@ -201,16 +200,13 @@ impl PadInames {
             let end =
                 range.filter(|(lo, _)| lo.as_constant() == Some(0)).and_then(|(_, hi)| hi.as_constant());
             let same = end.filter(|n| *n >= 1 && length.is_none_or(|other| other == *n));
-            let Some(n) = same else {
+            length = Some(RANGE.find(same, || {
                 let help = match changing_bounds(kernel, iname).as_slice() {
                     [] => "pad loops of one length",
                     [_, ..] => "its bounds are read from memory: make them conditions by guard_iname first",
                 };
-                return Err(RANGE.unfit(format!(
-                    "`{name}` does not run from 0 to a constant above that all loops have; {help}"
-                )));
-            };
-            length = Some(n);
+                format!("`{name}` does not run from 0 to a constant above that all loops have; {help}")
+            })?);
             loops.insert(iname);
         }
         let Some(n) = length else {
@@ -230,10 +226,10 @@ fn insns_of(kernel: &Kernel, loops: &BTreeSet<InameId>) -> Result<Vec<(InsnId, I
     for (insn, around) in kernel.schedule() {
         let mut own = around.iter().filter(|l| loops.contains(l));
         let Some(iname) = own.next() else { continue };
-        if let Some(inner) = own.next() {
+        APART.forbid(own.next(), |inner| {
             let [outer, inner] = [iname, inner].map(|l| &kernel.inames[*l].name);
-            return Err(APART.unfit(format!("`{inner}` is inside `{outer}`; pad one after the other")));
-        }
+            format!("`{inner}` is inside `{outer}`; pad one after the other")
+        })?;
         found.push((insn, *iname));
     }
     Ok(found)

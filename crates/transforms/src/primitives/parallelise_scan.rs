@@ -10,6 +10,7 @@ use kingpost_analysis::polyhedral::{Polyhedral, smallest_point};
 use kingpost_ir::{
     AddressSpace, Affine, AxisTag, Expr, InameId, Insn, InsnId, Kernel, UpdateOp, VarId, VarKind, WriteOp,
 };
+use kingpost_steps::Means;
 use kingpost_steps::argument;
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::keeps::Keeps;
@@ -264,9 +265,9 @@ impl Primitive for ParalleliseScan {
         let iname = lookup::tree_loop(kernel, &self.iname)?;
         let (id, op) = update_in_order(kernel, &self.insn)?;
         let (expanded, poly) = (analysis.expanded(), analysis.polyhedral());
-        let Some(outer) = poly.loops(id).iter().position(|l| *l == iname) else {
-            return Err(AROUND.unfit(format!("`{}` is not around `{}`", self.iname, self.insn)));
-        };
+        let outer = AROUND.find(poly.loops(id).iter().position(|l| *l == iname), || {
+            format!("`{}` is not around `{}`", self.iname, self.insn)
+        })?;
         let total = kernel.insns[id].lhs.var;
         check_no_rule(kernel, total)?;
         check_total(poly, id, iname)?;
@@ -350,20 +351,18 @@ fn check_total(poly: &Polyhedral, id: InsnId, iname: InameId) -> Result<(), Refu
     let other = |(other, i): &(InsnId, &Insn)| {
         *other != id && i.lhs.var == insn.lhs.var && poly.loops(*other).contains(&iname)
     };
-    if let Some((_, other)) = kernel.insns.iter().find(other) {
-        ONLY_WRITE.require(false, || {
-            format!(
-                "`{}` writes `{}` inside the loop as well as `{}`; distribute the loop first",
-                other.name, var.name, insn.name
-            )
-        })?;
-    }
+    ONLY_WRITE.forbid(kernel.insns.iter().find(other), |(_, other)| {
+        format!(
+            "`{}` writes `{}` inside the loop as well as `{}`; distribute the loop first",
+            other.name, var.name, insn.name
+        )
+    })?;
     let bound = |l: &InameId| {
         kernel.inames[*l].domain.any_symbol(&mut |a| *a == kingpost_ir::Atom::Var(insn.lhs.var))
     };
-    let Some(bounded) = kernel.inames.ids().find(bound) else { return Ok(()) };
-    NO_BOUND
-        .require(false, || format!("the bounds of `{}` mention `{}`", kernel.inames[bounded].name, var.name))
+    NO_BOUND.forbid(kernel.inames.ids().find(bound), |bounded| {
+        format!("the bounds of `{}` mention `{}`", kernel.inames[bounded].name, var.name)
+    })
 }
 
 /// `{ w -> r : o = o', element(w) = element(r), w before r }` is empty for what the terms read.
@@ -421,7 +420,10 @@ fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) 
         let set = read.unwritten(read.without()?)?;
         smallest_point(kernel, &set).map_err(Refusal::from)
     };
-    let Some(point) = unwritten(None)? else { return Ok(HasValue::Always) };
+    let Some(point) = unwritten(None)? else {
+        DEFINED.holds_in(kernel, Means::Empty, String::new);
+        return Ok(HasValue::Always);
+    };
     let predicate = kernel.insns[id].predicate.as_ref();
     if let Some(p) = predicate.filter(|p| is_scalar_condition(kernel, p, nest)) {
         let holds = |user: &InsnId| {
@@ -429,6 +431,7 @@ fn has_value(poly: &Polyhedral, sites: &[AccessSite], id: InsnId, outer: usize) 
             p.conjuncts().iter().all(|c| given.contains(c))
         };
         if users.iter().all(holds) && unwritten(Some(p))?.is_none() {
+            DEFINED.holds_in(kernel, Means::Empty, || "where the update runs".into());
             return Ok(HasValue::UnderPredicate);
         }
     }

@@ -126,11 +126,11 @@ impl Primitive for PeelIname {
         }
         let domain = &kernel.inames[iname].domain;
         check_off_axis(kernel, iname, OFF_AXIS, "peel")?;
-        let range = domain.as_guarded_range(iname).ok_or_else(|| {
-            RANGE.unfit(format!(
+        let range = RANGE.find(domain.as_guarded_range(iname), || {
+            format!(
                 "`{}` is no plain range `lo..hi`; split the loop so that it is one",
                 kernel.show_domain(iname, domain)
-            ))
+            )
         })?;
         let body = body_of(kernel, iname)?;
         check_bounds_stay(kernel, iname, body)?;

@@ -305,11 +305,11 @@ impl PipelineLoop {
                 self.iname, data.tag
             )
         })?;
-        let range = Values::of(&data.domain, iname).ok_or_else(|| {
-            RANGE.unfit(format!(
+        let range = RANGE.find(Values::of(&data.domain, iname), || {
+            format!(
                 "`{}` is no range `lo..hi` or `lo..min(...)`; split the loop so that it is one",
                 kernel.show_domain(iname, &data.domain)
-            ))
+            )
         })?;
         check_constant_value(kernel, iname, &range.lo)?;
         let body = body_of(kernel, iname)?;

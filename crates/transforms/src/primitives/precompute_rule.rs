@@ -280,25 +280,21 @@ impl PrecomputeRule {
                         )
                     })?;
                 }
-                match kernel.type_of(&e, &[]) {
-                    Ok(ExprType::Scalar(ty)) => types.push(ty),
-                    Ok(ExprType::Index) => types.push(ScalarType::I64),
-                    Ok(
-                        found @ (ExprType::Bool
-                        | ExprType::Literal
-                        | ExprType::WeakReal
-                        | ExprType::WeakComplex),
-                    ) => {
-                        return Err(TYPED.unfit(format!(
-                            "the value of rule `{}` is a {found}, needed a number with a type; cast it in the rule",
-                            self.rule
-                        )));
-                    }
-                    Err(source) => {
-                        let what = format!("`{}`", kernel.insns[*insn].name);
-                        return Err(Refusal::Malformed(kingpost_ir::KernelError::Type { what, source }));
-                    }
-                }
+                let found = kernel.type_of(&e, &[]).map_err(|source| {
+                    let what = format!("`{}`", kernel.insns[*insn].name);
+                    Refusal::Malformed(kingpost_ir::KernelError::Type { what, source })
+                })?;
+                let ty = match found {
+                    ExprType::Scalar(ty) => Some(ty),
+                    ExprType::Index => Some(ScalarType::I64),
+                    ExprType::Bool | ExprType::Literal | ExprType::WeakReal | ExprType::WeakComplex => None,
+                };
+                types.push(TYPED.find(ty, || {
+                    format!(
+                        "the value of rule `{}` is a {found}, needed a number with a type; cast it in the rule",
+                        self.rule
+                    )
+                })?);
             }
         }
         types.dedup();

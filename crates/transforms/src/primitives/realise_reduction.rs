@@ -6,6 +6,7 @@ use kingpost_ir::{
     Access, AddressSpace, BinaryOp, Expr, ExprType, Id, InameId, Insn, InsnId, Kernel, Node, Reduction,
     ScalarType, UpdateOp, VarKind, Variable, WriteOp,
 };
+use kingpost_steps::Means;
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::keeps::Keeps;
 use kingpost_steps::lookup;
@@ -222,12 +223,12 @@ impl Primitive for RealiseReduction {
         let iname = lookup::iname(kernel, &self.iname)?;
         let (insn, reduction) = self.find(kernel, iname)?;
         let found = kernel.type_of(&Expr::Reduce(reduction.clone()), &[]);
-        let Some(ty) = found.ok().and_then(ExprType::stored) else {
-            return Err(TYPED.unfit(format!(
+        let ty = TYPED.find(found.ok().and_then(ExprType::stored), || {
+            format!(
                 "the reduction over `{}` takes its type from where it stands; cast its body, for example to f64",
                 self.iname
-            )));
-        };
+            )
+        })?;
         if self.in_place {
             return self.check_in_place(
                 analysis,
@@ -333,14 +334,16 @@ impl RealiseReduction {
                 EVALUATED.forbid(obstacle, |obstacle| {
                     format!("the reduction over `{}` in `{}` {obstacle}", self.iname, insn.name)
                 })?;
+                REDUCTION.holds(Means::Form, String::new);
                 return Ok((id, reduction.clone()));
             }
-            if insn.predicate.as_ref().is_some_and(|p| search(p, iname, None).is_some()) {
-                return Err(NOT_IN_PREDICATE.unfit(format!(
+            let elsewhere = insn.predicate.as_ref().is_none_or(|p| search(p, iname, None).is_none());
+            NOT_IN_PREDICATE.require(elsewhere, || {
+                format!(
                     "the reduction over `{}` stands in the predicate of `{}`; store it in a temporary first",
                     self.iname, insn.name
-                )));
-            }
+                )
+            })?;
         }
         Err(REDUCTION.unfit(format!("`{}` is a loop, not the iname of a reduction", self.iname)))
     }

@@ -306,14 +306,14 @@ impl RealiseScan {
             )
         })?;
         let mut around = analysis.loops(id).to_vec();
-        let iname = around.pop().ok_or_else(|| {
-            RANGE.unfit(format!("`{}` stands in no loop; there is nothing to run along", self.insn))
+        let iname = RANGE.find(around.pop(), || {
+            format!("`{}` stands in no loop; there is nothing to run along", self.insn)
         })?;
-        let range = kernel.inames[iname].domain.as_guarded_range(iname).ok_or_else(|| {
-            RANGE.unfit(format!(
+        let range = RANGE.find(kernel.inames[iname].domain.as_guarded_range(iname), || {
+            format!(
                 "the loop over `{}` is no plain range; a running total needs one value after the other",
                 kernel.inames[iname].name
-            ))
+            )
         })?;
         Ok(Scan { id, name: self.name(kernel)?, outer: around, iname, range })
     }
@@ -448,54 +448,55 @@ fn prefix(kernel: &Kernel, scan: &Scan) -> Result<Option<Prefix>, Refusal> {
     });
     let Some(reduction) = found else { return Ok(None) };
     let i = &kernel.inames[scan.iname].name;
-    let [term] = reduction.inames.as_slice() else {
-        let why = format!("`{}` sums over several inames at once; a running total has one", insn.name);
-        return Err(ONE_INAME.unfit(why));
+    let term = match *reduction.inames {
+        [term] => Some(term),
+        _ => None,
     };
-    let (term, j) = (*term, &kernel.inames[*term].name);
-    if let Some((_, Some(obstacle))) = search(&insn.rhs, term, None) {
-        EVALUATED.require(false, || format!("the reduction over `{j}` in `{}` {obstacle}", insn.name))?;
-    }
+    let term = ONE_INAME.find(term, || {
+        format!("`{}` sums over several inames at once; a running total has one", insn.name)
+    })?;
+    let j = &kernel.inames[term].name;
+    EVALUATED.forbid(search(&insn.rhs, term, None).and_then(|(_, obstacle)| obstacle), |obstacle| {
+        format!("the reduction over `{j}` in `{}` {obstacle}", insn.name)
+    })?;
     let range = kernel.inames[term].domain.as_range(term);
     let grows = |end: &Affine| end.minus(&Affine::iname(scan.iname));
-    let Some((lo, end)) =
-        range.filter(|(lo, end)| !lo.mentions(scan.iname) && !grows(end).mentions(scan.iname))
-    else {
-        let why = format!("the range of `{j}` does not grow by one with `{i}`; needed `lo..{i} + c`");
-        return Err(GROWS.unfit(why));
-    };
+    let range = range.filter(|(lo, end)| !lo.mentions(scan.iname) && !grows(end).mentions(scan.iname));
+    let (lo, end) = GROWS.find(range, || {
+        format!("the range of `{j}` does not grow by one with `{i}`; needed `lo..{i} + c`")
+    })?;
     SAME_TERMS.require(!kernel.expand_rules(&reduction.body).mentions(scan.iname), || {
         format!("the terms over `{j}` mention `{i}`, so that every sum has terms of its own")
     })?;
     refuse_reductions(kernel, insn, &[&reduction.body])?;
     check_constant_value(kernel, term, &lo)?;
     check_constant_value(kernel, term, &end)?;
-    match kernel.type_of(&Expr::Reduce(reduction.clone()), &[]).ok().and_then(ExprType::stored) {
-        Some(ty) => Ok(Some(Prefix { reduction, term, lo, end, ty })),
-        None => Err(TYPED.unfit(format!(
+    let ty = kernel.type_of(&Expr::Reduce(reduction.clone()), &[]).ok().and_then(ExprType::stored);
+    let ty = TYPED.find(ty, || {
+        format!(
             "the reduction over `{j}` takes its type from where it stands; cast its body, for example to f64"
-        ))),
-    }
+        )
+    })?;
+    Ok(Some(Prefix { reduction, term, lo, end, ty }))
 }
 
 /// The value as `y[f(i - 1)] op rest`.
 fn recurrence(kernel: &Kernel, scan: &Scan) -> Result<Recurrence, Refusal> {
     let insn = &kernel.insns[scan.id];
     let neither = || {
-        RECURRENCE.unfit(format!(
+        format!(
             "`{}` neither sums over a range that grows with `{}` nor joins a value to the element that the iteration \
              before stored",
             insn.name, kernel.inames[scan.iname].name
-        ))
+        )
     };
-    if insn.op != WriteOp::Assign || !insn.lhs.index.iter().any(|e| e.mentions(scan.iname)) {
-        return Err(neither());
-    }
+    let moves = insn.lhs.index.iter().any(|e| e.mentions(scan.iname));
+    RECURRENCE.require(insn.op == WriteOp::Assign && moves, neither)?;
     let earlier = Affine::iname(scan.iname).plus_constant(-1);
     let replace = |atom: &Atom| (*atom == Atom::Iname(scan.iname)).then(|| earlier.clone());
     let index = insn.lhs.index.iter().map(|e| Some(Expr::from_affine(&e.as_affine()?.substitute(&replace))));
-    let before = Access::new(insn.lhs.var, index.collect::<Option<Vec<_>>>().ok_or_else(neither)?);
-    let (op, rest) = terms_beside(&insn.rhs, &before).ok_or_else(neither)?;
+    let before = Access::new(insn.lhs.var, RECURRENCE.find(index.collect::<Option<Vec<_>>>(), neither)?);
+    let (op, rest) = RECURRENCE.find(terms_beside(&insn.rhs, &before), neither)?;
     let ty = kernel.vars[insn.lhs.var].ty;
     SAME_TYPE.require(kernel.type_of(&insn.rhs, &[]) == Ok(ExprType::Scalar(ty)), || {
         format!(
@@ -517,11 +518,8 @@ fn check_index_stays(kernel: &Kernel, scan: &Scan, before: &Access) -> Result<()
         });
     });
     let inside = insns_of(body_of(kernel, scan.iname)?);
-    let Some(writer) = inside.into_iter().find(|i| read.contains(&kernel.insns[*i].lhs.var)) else {
-        return Ok(());
-    };
-    let (writer, name) = (&kernel.insns[writer], &kernel.insns[scan.id].name);
-    INDEX_STAYS.require(false, || {
+    INDEX_STAYS.forbid(inside.into_iter().find(|i| read.contains(&kernel.insns[*i].lhs.var)), |writer| {
+        let (writer, name) = (&kernel.insns[writer], &kernel.insns[scan.id].name);
         format!(
             "the index at which `{name}` stores mentions `{}`, which `{}` writes inside the loop over `{}`, so that the \
              iteration before stored to another element; keep the recurrence, or set it outside the loop",

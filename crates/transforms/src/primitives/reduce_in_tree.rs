@@ -234,13 +234,16 @@ impl Primitive for ReduceInTree {
     fn check(&self, analysis: &Analysis) -> Result<Plan, Refusal> {
         let kernel = analysis.kernel();
         let iname = lookup::tree_loop(kernel, &self.iname)?;
-        let Some([Node::Insn(id)]) = loop_body(&kernel.body, iname) else {
-            return Err(ONLY_UPDATE.unfit(format!(
+        let only = match loop_body(&kernel.body, iname) {
+            Some([Node::Insn(id)]) => Some(*id),
+            Some(_) | None => None,
+        };
+        let id = ONLY_UPDATE.find(only, || {
+            format!(
                 "the loop over `{}` holds more than one update; distribute it, and interchange it inward, first",
                 self.iname
-            )));
-        };
-        let id = *id;
+            )
+        })?;
         let insn = &analysis.expanded().insns[id];
         // shuffles join what is left and right of a work-item
         let of_update = if self.shuffle { update } else { update_in_order };

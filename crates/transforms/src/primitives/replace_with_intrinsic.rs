@@ -104,15 +104,15 @@ impl Primitive for ReplaceWithIntrinsic {
         let callee = lookup::callee(kernel, &self.callee)?;
         let run = run::named(kernel, &self.statements)?;
         let meaning = &kernel.callees[callee].kernel;
-        if let Err(why) = unify(analysis.expanded(), meaning, run.nodes) {
-            MEANING.require(false, || self.difference(&why))?;
-        }
+        let unlike = unify(analysis.expanded(), meaning, run.nodes).err();
+        MEANING.forbid(unlike, |why| self.difference(&why))?;
         let proof = Instance { nodes: run.nodes.to_vec(), callee };
-        match self.draft(kernel, &proof).calls() {
-            Ok(_) => {}
-            Err(KernelError::Call { why, .. }) => CODE.require(false, || self.difference(&why))?,
+        let no_code = match self.draft(kernel, &proof).calls() {
+            Ok(_) => None,
+            Err(KernelError::Call { why, .. }) => Some(why),
             Err(other) => return Err(Refusal::Malformed(other)),
-        }
+        };
+        CODE.forbid(no_code, |why| self.difference(&why))?;
         Ok(proof)
     }
 

@@ -7,6 +7,7 @@ use kingpost_analysis::Analysis;
 use kingpost_analysis::polyhedral::{Polyhedral, Side, cross, equal_values, smallest_pair};
 use kingpost_ir::{Affine, Atom, AxisTag, BinaryOp, Constraint, Domain, Expr, InameId, Kernel, Node};
 use kingpost_isl as isl;
+use kingpost_steps::Means;
 use kingpost_steps::argument::one_or_several;
 use kingpost_steps::condition::condition;
 use kingpost_steps::draw::Picks;
@@ -321,6 +322,9 @@ fn around(analysis: &Analysis, nodes: &[Node]) -> Result<isl::Set, Refusal> {
 /// The values of the old loops, by those of the new ones.
 fn inverse(analysis: &Analysis, unit: &Unit) -> Result<Vec<Affine>, Refusal> {
     if let Some(values) = kingpost_steps::inverse::preimage(&unit.rows, &unit.old) {
+        // there is one: no two instances run at one point
+        INVERSE.holds(Means::Form, String::new);
+        ONCE.holds(Means::Form, String::new);
         return Ok(values);
     }
     let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());

@@ -86,11 +86,11 @@ impl Primitive for ReverseIname {
         let kernel = analysis.kernel();
         let iname = lookup::iname(kernel, &self.iname)?;
         let domain = &kernel.inames[iname].domain;
-        let range = domain.as_guarded_range(iname).ok_or_else(|| {
-            RANGE.unfit(format!(
+        let range = RANGE.find(domain.as_guarded_range(iname), || {
+            format!(
                 "`{}` is no plain range `lo..hi`; split or peel the loop so that it is one",
                 kernel.show_domain(iname, domain)
-            ))
+            )
         })?;
         let value = range.lo.plus(&range.hi).plus_constant(-1).minus(&Affine::iname(iname));
         check_constant_value(kernel, iname, &value)?;

@@ -161,15 +161,12 @@ fn of_insns(insns: &[&Insn], iname: InameId) -> Result<Insn, Refusal> {
             first.name, other.name
         )
     };
-    if let Some(call) = insns.iter().find(|i| i.callee.is_some()) {
-        NO_CALL.require(false, || format!("`{}` is part of a call; inline it first", call.name))?;
-    }
-    if let Some(other) = insns.iter().find(|i| i.op != first.op) {
-        OPERATOR.require(false, || differ(other, "their operator"))?;
-    }
-    if let Some(other) = insns.iter().find(|i| i.predicate.is_some() != first.predicate.is_some()) {
-        CONDITION.require(false, || differ(other, "their condition"))?;
-    }
+    NO_CALL.forbid(insns.iter().find(|i| i.callee.is_some()), |call| {
+        format!("`{}` is part of a call; inline it first", call.name)
+    })?;
+    OPERATOR.forbid(insns.iter().find(|i| i.op != first.op), |other| differ(other, "their operator"))?;
+    let other = insns.iter().find(|i| i.predicate.is_some() != first.predicate.is_some());
+    CONDITION.forbid(other, |other| differ(other, "their condition"))?;
     // for a message, the first one of which no two make a loop with the first statement
     let culprit = |rolls: &dyn Fn(&[&Insn]) -> bool| {
         (2..=insns.len()).find(|n| !rolls(&insns[..*n])).map_or(first, |n| insns[n - 1])
@@ -180,11 +177,12 @@ fn of_insns(insns: &[&Insn], iname: InameId) -> Result<Insn, Refusal> {
         let all: Vec<&Expr> = insns.iter().filter_map(|i| i.predicate.as_ref()).collect();
         if all.is_empty() { Some(None) } else { expression(&all, iname).map(Some) }
     };
-    let apart = |rolls: &dyn Fn(&[&Insn]) -> bool, what: &str| ALIKE.unfit(differ(culprit(rolls), what));
+    let apart = |rolls: &dyn Fn(&[&Insn]) -> bool, what: &str| differ(culprit(rolls), what);
     let mut insn = first.clone();
-    insn.lhs = lhs(insns).ok_or_else(|| apart(&|i| lhs(i).is_some(), "what they write"))?;
-    insn.rhs = rhs(insns).ok_or_else(|| apart(&|i| rhs(i).is_some(), "what they compute"))?;
-    insn.predicate = condition(insns).ok_or_else(|| apart(&|i| condition(i).is_some(), "their condition"))?;
+    insn.lhs = ALIKE.find(lhs(insns), || apart(&|i| lhs(i).is_some(), "what they write"))?;
+    insn.rhs = ALIKE.find(rhs(insns), || apart(&|i| rhs(i).is_some(), "what they compute"))?;
+    insn.predicate =
+        ALIKE.find(condition(insns), || apart(&|i| condition(i).is_some(), "their condition"))?;
     Ok(insn)
 }
 

@@ -132,11 +132,11 @@ impl SeparateArray {
         PLAIN.require(!own, || {
             format!("`{}` has a layout or storage of its own; separate it first", self.var)
         })?;
-        let extent = old.shape[axis].as_constant().filter(|n| (1..=64).contains(n)).ok_or_else(|| {
-            EXTENT.unfit(format!(
+        let extent = EXTENT.find(old.shape[axis].as_constant().filter(|n| (1..=64).contains(n)), || {
+            format!(
                 "axis {axis} of `{}` has no constant extent from 1 to 64, and each index becomes an array",
                 self.var
-            ))
+            )
         })?;
         let part = |k: i64| {
             let name = format!("{}_{k}", self.var);

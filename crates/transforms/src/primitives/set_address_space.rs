@@ -91,14 +91,10 @@ impl Primitive for SetAddressSpace {
                 self.var
             )
         })?;
-        if space == AddressSpace::Private
-            && let Some(insn) = kernel.insns.values().find(|i| i.lhs.var == var && i.is_atomic())
-        {
-            NOT_ATOMIC.require(false, || {
-                format!(
-                    "`{}` updates `{}` atomically, so others see it; it cannot be private",
-                    insn.name, self.var
-                )
+        if space == AddressSpace::Private {
+            NOT_ATOMIC.forbid(kernel.insns.values().find(|i| i.lhs.var == var && i.is_atomic()), |insn| {
+                let (name, var) = (&insn.name, &self.var);
+                format!("`{name}` updates `{var}` atomically, so others see it; it cannot be private")
             })?;
         }
         Ok(NewMemory { var, space })

@@ -5,6 +5,7 @@ use kingpost_analysis::deps::DependenceKind;
 use kingpost_analysis::polyhedral::{Side, difference};
 use kingpost_ir::{Access, Atom, Expr, InsnId, Kernel, Node, UpdateOp, VarId, VarKind};
 use kingpost_isl as isl;
+use kingpost_steps::Means;
 use kingpost_steps::copy::copy_nodes;
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::expected::Expected;
@@ -225,6 +226,7 @@ impl SplitAccumulation {
                 later: insns_of(&nodes[at..*commit]),
                 commit: nodes[*commit].clone(),
             };
+            USES.holds(Means::Form, String::new);
             return Ok(Uses { split, updates: touching(&nodes[start + 1..*commit]) });
         }
         Err(USES.unfit(format!(
@@ -251,7 +253,7 @@ impl SplitAccumulation {
             })?;
             first = first.or(op);
         }
-        first.ok_or_else(|| USES.unfit(format!("nothing updates `{}`", self.var)))
+        USES.find(first, || format!("nothing updates `{}`", self.var))
     }
 }
 

@@ -275,13 +275,13 @@ fn next_two(kernel: &Kernel) -> (InameId, InameId) {
 fn range_of<'a, 'k>(analysis: &'a Analysis<'k>, iname: InameId) -> Result<RangeOf<'a, 'k>, Refusal> {
     let kernel = analysis.kernel();
     let domain = &kernel.inames[iname].domain;
-    let Some(range) = domain.as_guarded_range(iname) else {
-        return Err(RANGE.unfit(format!(
+    let range = RANGE.find(domain.as_guarded_range(iname), || {
+        format!(
             "`{}` is no plain range `lo..hi`, and only ranges are cut into full blocks; split with the tail \
              strategy guard",
             kernel.show_domain(iname, domain)
-        )));
-    };
+        )
+    })?;
     check_constant_value(kernel, iname, &range.lo)?;
     Ok(RangeOf { analysis, iname, range })
 }
@@ -344,12 +344,12 @@ impl SplitIname {
     /// What remains after full blocks.
     fn remainder(&self, of: &RangeOf) -> Result<Remainder, Refusal> {
         let (f, range) = (self.factor, &of.range);
-        if loop_body(&of.analysis.kernel().body, of.iname).is_none() {
-            return Err(PLACE.unfit(format!(
+        PLACE.require(loop_body(&of.analysis.kernel().body, of.iname).is_some(), || {
+            format!(
                 "`{}` runs inside a reduction, which has no place for a second loop; realise the reduction first",
                 self.iname
-            )));
-        }
+            )
+        })?;
         let mut start = range.hi.floor_div(f).times(f);
         if range.lo.floor_div(f).times(f) != range.lo {
             start = range.length().floor_div(f).times(f).plus(&range.lo);

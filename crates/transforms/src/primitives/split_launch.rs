@@ -127,16 +127,14 @@ impl Primitive for SplitLaunch {
         let mut at = Vec::with_capacity(wanted.len());
         for (name, wanted) in self.before.iter().zip(&wanted) {
             let place = body.iter().position(|node| same(node, wanted));
-            at.push(place.filter(|k| *k > 0).ok_or_else(|| {
-                LATER.unfit(match place {
-                    Some(_) => format!(
-                        "`{name}` comes first in its body; name a later statement, or the loop around"
-                    ),
-                    None => format!(
-                        "`{name}` and `{}` stand in different bodies; split one after the other",
-                        self.before[0]
-                    ),
-                })
+            at.push(LATER.find(place.filter(|k| *k > 0), || match place {
+                Some(_) => {
+                    format!("`{name}` comes first in its body; name a later statement, or the loop around")
+                }
+                None => format!(
+                    "`{name}` and `{}` stand in different bodies; split one after the other",
+                    self.before[0]
+                ),
             })?);
         }
         at.sort_unstable();
@@ -263,14 +261,13 @@ fn check_calls(kernel: &Kernel, body: &[Node], at: &[usize]) -> Result<(), Refus
         |nodes: &[Node]| insns_of(nodes).into_iter().map(|s| kernel.insns[s].callee).collect::<Vec<_>>();
     for k in at {
         let (before, after) = (callees(&body[..*k]), callees(&body[*k..]));
-        if let (Some(Some(a)), Some(Some(b))) = (before.last(), after.first())
-            && a == b
-        {
-            let callee = kernel.callees[*a].name();
-            return Err(NOT_CALLED.unfit(format!(
+        let one = before.last().copied().flatten().filter(|a| after.first() == Some(&Some(*a)));
+        NOT_CALLED.forbid(one, |callee| {
+            let callee = kernel.callees[callee].name();
+            format!(
                 "the statements before and after the cut may belong to one call of `{callee}`; inline the call first"
-            )));
-        }
+            )
+        })?;
     }
     Ok(())
 }

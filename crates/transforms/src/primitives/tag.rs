@@ -261,12 +261,12 @@ fn check_unrolled(analysis: &Analysis, iname: InameId) -> Result<(), Refusal> {
         None => parametric_extent(analysis.polyhedral(), iname)?
             .and_then(|(lo, n)| lo.as_constant().and(n.as_constant())),
     };
-    let Some(n) = bounds else {
-        return Err(VALUES_BOUNDED.undecided(format!(
+    let n = VALUES_BOUNDED.known(bounds, || {
+        format!(
             "the values of `{}` have no constant bounds; fix the parameters, or split by a constant",
             kernel.show_domain(iname, &data.domain)
-        )));
-    };
+        )
+    })?;
     TRIP_COUNT.require(n <= MAX_TRIP_COUNT, || {
         format!("{n} iterations, at most {MAX_TRIP_COUNT} are written out; split the loop first")
     })
@@ -298,12 +298,12 @@ fn check_lanes(kernel: &Kernel, iname: InameId) -> Result<(), Refusal> {
     let domain = &kernel.inames[iname].domain;
     let length = domain.as_guarded_range(iname).map(|range| range.length());
     let found = match length.map(|n| n.as_constant()) {
-        Some(Some(n)) if (2..=MAX_LANES).contains(&n) && n & (n - 1) == 0 => return Ok(()),
-        Some(Some(n)) => format!("has {n} iterations"),
-        Some(None) => "has no constant length".into(),
-        None => "is no plain range `lo..hi`".into(),
+        Some(Some(n)) if (2..=MAX_LANES).contains(&n) && n & (n - 1) == 0 => None,
+        Some(Some(n)) => Some(format!("has {n} iterations")),
+        Some(None) => Some("has no constant length".into()),
+        None => Some("is no plain range `lo..hi`".into()),
     };
-    LANES.require(false, || {
+    LANES.forbid(found, |found| {
         format!(
             "`{}` {found}, needed 2, 4, 8, 16, 32 or {MAX_LANES} lanes; split it by one of these with the tail \
              strategy peel, or exact where it divides the length, or allow any_form: C has lanes of any number",

@@ -126,11 +126,11 @@ impl Primitive for TransposeArrayAxes {
             };
             return Ok(Transposed::Indices { var, order, values });
         }
-        let strides = dense_strides(&variable.shape, &order).ok_or_else(|| {
-            AFFINE_STRIDES.unfit(format!(
+        let strides = AFFINE_STRIDES.find(dense_strides(&variable.shape, &order), || {
+            format!(
                 "the strides of `{}` would be products of parameters; fix all but one of them first",
                 self.var
-            ))
+            )
         })?;
         Ok(Transposed::Strides { var, strides })
     }

@@ -110,12 +110,12 @@ impl Primitive for WriteOut {
         })?;
         let range = data.domain.as_range(iname);
         let known = range.and_then(|(lo, hi)| Some((hi.minus(&lo).as_constant()?, lo)));
-        let Some((count, lo)) = known else {
-            return Err(LENGTH.unfit(format!(
+        let (count, lo) = LENGTH.find(known, || {
+            format!(
                 "`{}` is no range of constant length; fix the parameters, or split by a constant",
                 kernel.show_domain(iname, &data.domain)
-            )));
-        };
+            )
+        })?;
         LENGTH.require(count > 0, || format!("`{}` has no iteration; keep the loop", self.iname))?;
         check_constant_value(kernel, iname, &lo)?;
         let body = body_of(kernel, iname)?;
