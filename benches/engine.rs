@@ -7,6 +7,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use kingpost::autotune::known_devices;
 use kingpost::codegen::{Options, Program, Target, generate};
+use kingpost::explore::{Explorer, Subject};
 use kingpost::forms::lowering::{LoweringOptions, lower};
 use kingpost::forms::quadrature::QuadratureScheme;
 use kingpost::ir::{AxisTag, Kernel, text};
@@ -165,6 +166,21 @@ fn tiled_product_to_cuda(bencher: Bencher<'_, '_>) {
     bencher.bench(|| {
         let kernel = text::parse(include_str!("../examples/matmul.kingpost")).unwrap();
         generate(&recipe.apply(&kernel).unwrap(), Target::Cuda, &Options::default()).unwrap()
+    });
+}
+
+/// An edit before the 16 steps of a tiled matrix product, as `kingpost explore --live` answers it: all are
+/// applied and told again.
+#[divan::bench(name = "edit_16_steps (limit 100 ms)", sample_count = 20)]
+fn edit_16_steps(bencher: Bencher<'_, '_>) {
+    let recipe = steps().recipe(include_str!("../examples/matmul_recipe.json")).unwrap();
+    let text = include_str!("../examples/matmul.kingpost");
+    let texts = [text.to_owned(), text.replace("a[i, k]*b", "a[i, k] + b")];
+    let kernels = texts.map(|text| text::parse(&text).unwrap());
+    let (mut explorer, mut turn) = (Explorer::default(), 0);
+    bencher.bench_local(|| {
+        turn = 1 - turn;
+        explorer.json(&Subject::new("matmul", &kernels[turn], &recipe)).unwrap()
     });
 }
 

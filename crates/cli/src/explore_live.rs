@@ -4,7 +4,7 @@ use super::failure::Failure;
 use super::loopback::{Answer, Question, Server};
 use super::out;
 use super::text_file::read;
-use kingpost::explore::{Exploration, Explorer, Subject, data, live_page};
+use kingpost::explore::{Explorer, Subject, live_page};
 use kingpost::ir::text::ParseErrors;
 use kingpost::transforms::schedule::{Choice, ScriptProblem};
 use kingpost::transforms::{Recipe, ScriptError, steps};
@@ -114,7 +114,5 @@ fn explore(
     let known = |name: &&String| kernel.var(name.as_str()).is_some();
     let params = params.iter().filter(|(name, _)| known(name)).map(|(n, v)| (n.clone(), *v)).collect();
     let subject = Subject::new(title, &kernel, &recipe).with_params(params);
-    let explored: Exploration =
-        explorer.explore(&subject).map_err(|error| Mistake::nowhere(error.to_string()))?;
-    data(&explored).map_err(|error| Mistake::nowhere(error.to_string()))
+    explorer.json(&subject).map_err(|error| Mistake::nowhere(error.to_string()))
 }

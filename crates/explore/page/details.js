@@ -78,27 +78,33 @@ function drawDeps(body) {
   const about = s.deps.length ? `${s.deps.length} dependences in the kernel, ${mine.length} of ${state.stmt}` : none;
   body.append(el("div", { class: "pad small muted" }, about));
   if (s.without_relations) body.append(el("div", { class: "pad small muted" }, D.left_out.join(" ")));
-  for (const d of mine.slice(0, 40)) {
+  // those of several accesses that say the same stand once
+  const alike = new Map();
+  for (const d of mine) {
+    const key = JSON.stringify([d.kind, d.var, d.source, d.sink, d.through, d.reuse_across, d.distance]);
+    if (!alike.has(key)) alike.set(key, []);
+    alike.get(key).push(d);
+  }
+  const rows = [...alike.values()];
+  for (const [d, ...others] of rows.slice(0, 40)) {
     const head = rich("summary", {}, `<b style="color:var(--${d.kind})">${d.kind}</b> of <code>${html(d.var)}</code>: <code>${html(d.source)}</code> before <code>${html(d.sink)}</code>` +
       (d.through ? ` through <code>${html(d.through)}</code>` : "") + (d.reuse_across.length ? ` <span class=muted>memory is used again across ${html(d.reuse_across.join(", "))}</span>` : ""));
-    const text = el("code", {});
-    const far = el("div", { class: "muted" });
-    const more = el("details", {}, head, far, text);
+    const more = el("details", {}, head);
     more.addEventListener("toggle", () => {
-      if (!more.open || text.textContent) return;
-      far.textContent = distance(d);
-      text.textContent = relationText(d) || "left out";
+      if (!more.open || more.children.length > 1) return;
+      for (const one of [d, ...others]) more.append(el("div", { class: "muted" }, distance(one)), el("code", {}, relationText(one) || "left out"));
     });
     for (const line of barriersOf(d)) {
       head.append(el("button", { class: "bar-at", title: "a barrier separates the two", onclick: (e) => { e.preventDefault(); showSource(line); } }, `‖ line ${line + 1}`));
     }
     const exact = d.distance.map(([n, v]) => `${n} ${signed(v)}`).join(", ");
     if (exact) head.append(el("span", { class: "muted" }, "  " + exact));
+    if (others.length) head.append(el("span", { class: "muted" }, `  × ${others.length + 1}`));
     body.append(el("div", { class: "dep" },
       sv("svg", { width: 30, height: 18, "aria-hidden": "true" }, sv("path", { d: "M1 9H24", stroke: `var(--${d.kind})`, "stroke-width": 2, "stroke-dasharray": DASHES[d.kind] }),
         sv("path", { d: "M22 4L30 9L22 14z", fill: `var(--${d.kind})` })), more));
   }
-  if (mine.length > 40) body.append(el("div", { class: "pad small muted" }, `and ${mine.length - 40} more`));
+  if (rows.length > 40) body.append(el("div", { class: "pad small muted" }, `and ${rows.length - 40} more`));
 }
 
 // The first instance, as far as bounds are known.

@@ -15,7 +15,7 @@ async function ask() {
     if (!answer.ok) throw new Error(`${answer.status}: ${(await answer.text()).slice(0, 200)}`);
     const told = await answer.json();
     if (told.errors) say(told.errors);
-    else take(unpack(told));
+    else take({ ...told.about, steps: told.steps });
     $("took").textContent = `${Math.round(performance.now() - start)} ms`;
   } catch (error) {
     say([{ message: `no answer: ${error.message}; is kingpost still running?` }]);

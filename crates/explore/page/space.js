@@ -15,7 +15,20 @@ function view() {
   const all = axes();
   const [X, Y, Z] = [state.x, state.y, state.z].map((id) => all.find((a) => a.id === id));
   const free = new Set([X, Y, Z].filter(Boolean).flatMap((a) => usedBy(a.row)));
+  for (const l of i.loops) if (free.has(l.name)) tilesOf(l).forEach((name) => free.add(name));
   return { i, all, X, Y, Z, rest: i.loops.filter((l) => !free.has(l.name)) };
+}
+
+// Loops over tiles that a value of a loop tells: from below and above its bounds are those of the tile.
+function tilesOf(l) {
+  const factor = (row, name) => row.reduce((sum, part, n) => (part === name ? sum + row[n + 1] : sum), 0);
+  const of = l.domain.map((c) => {
+    const rows = (c.ge || []).filter((row) => Math.abs(factor(row, l.name)) === 1);
+    const mentioned = (sign) => new Set(rows.filter((row) => factor(row, l.name) === sign).flatMap((row) => usedBy(row).filter((name) => factor(row, name) * sign < -1)));
+    const above = mentioned(-1);
+    return [...mentioned(1)].filter((name) => above.has(name));
+  });
+  return of.length ? of.reduce((a, b) => a.filter((name) => b.includes(name))) : [];
 }
 
 // Where an instance lies along an axis; of another statement, if it has that axis.

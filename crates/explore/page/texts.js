@@ -6,19 +6,19 @@ function drawSteps() {
     list.append(el("li", {}, el("button", { class: s.refusal ? "bad" : "", "aria-current": n === state.step ? "step" : null, onclick: () => go(n) },
       el("span", { class: "n" }, s.refusal ? "✕" : String(n)), rich("span", { class: "t" }, marked(labelOf(n))), el("span", { class: "m" }))));
   });
+  drawConditions(); // which leaves the list less room
   list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
-  drawConditions();
 }
 
 // How a condition was found to hold.
 const MEANS = {
   empty: "isl: no counterexample", loops: "decided by the order of the loops", commutes: "updates commute",
-  reuse: "only memory is used again, iterations stay whole", law: "by laws", form: "read off the kernel and the arguments", nothing: "nothing to prove",
+  reuse: "only memory is used again, iterations stay whole", law: "by laws", form: "read off the kernel and the arguments", nothing: "no case of it in this step", given_up: "what does not meet it is left as it was",
 };
 const evidence = (e) =>
   MEANS[e.means] + (e.of ? ": " + e.of : "") + (e.times > 1 ? `, ${e.times} times` : "") + (e.under.length ? `, where ${e.under.join(", ")}` : "");
 
-// What the primitive has to prove of any kernel, ticked where the step has told how it did.
+// What the primitive has to prove of any kernel, and how the step did.
 function drawConditions() {
   const s = st();
   const p = $("proof");
@@ -35,12 +35,12 @@ function drawConditions() {
   const rows = info.obligations.map(([id, says]) => ({ id, says, by: proved.get(id)?.by }));
   for (const row of s.proved) if (!rows.some((r) => r.id === row.id)) rows.push(row);
   if (refused && !rows.some((r) => r.id === refused)) rows.unshift({ id: refused, says: s.refusal.says });
-  const kind = ({ id, by }) => (id === refused ? "no" : !by ? "un" : by.every((e) => e.means === "nothing") ? "na" : "yes");
+  const kind = ({ id, by }) => (id === refused ? "no" : !by ? "un" : by.every((e) => ["nothing", "given_up"].includes(e.means)) ? "na" : "yes");
   const rank = (row) => ["no", "yes", "na", "un"].indexOf(kind(row)) * 2 + (row.by?.every((e) => e.means === "form") ? 1 : 0);
   rows.sort((a, b) => rank(a) - rank(b));
   const list = el("ul");
   for (const row of rows) {
-    const told = row.by ? row.by.map(evidence) : [row.id === refused ? s.refusal.clash : s.refusal ? "not looked at" : "the step has not told how"];
+    const told = row.by ? row.by.map(evidence) : [row.id === refused ? s.refusal.clash : "not looked at"];
     const more = told.slice(0, 30).map((text) => rich("li", {}, marked(text)));
     if (told.length > 30) more.push(el("li", {}, `and ${told.length - 30} more`));
     list.append(el("li", { class: kind(row), title: told[0].replace(/`/g, "") },

@@ -58,6 +58,14 @@ struct Applied {
     proved: Vec<Proved>,
     /// What the page says of it, as far as it was asked.
     told: Option<(StepState, Origins)>,
+    /// The same as JSON.
+    json: Option<String>,
+}
+
+impl Applied {
+    fn new(step: Option<Step>, known: Known, proved: Vec<Proved>) -> Self {
+        Self { step, known, proved, told: None, json: None }
+    }
 }
 
 impl Explorer {
@@ -73,7 +81,7 @@ impl Explorer {
         let given = subject.params.iter().chain(&fixed).map(|(name, value)| (name.clone(), *value)).collect();
         let params = drawn(&kernels, &given);
         if params != self.params {
-            self.applied.iter_mut().for_each(|applied| applied.told = None);
+            self.applied.iter_mut().for_each(|applied| (applied.told, applied.json) = (None, None));
             self.params = params;
         }
         let mut states: Vec<StepState> = Vec::with_capacity(self.applied.len() + 1);
@@ -105,13 +113,32 @@ impl Explorer {
         })
     }
 
+    /// What [`explore`](Self::explore) finds, as the text of JSON: `about` is an [`Exploration`] without its
+    /// steps, which come after it. Those that stay as they were are not written again.
+    ///
+    /// # Errors
+    /// As [`Exploration::of`].
+    pub fn json(&mut self, subject: &Subject<'_>) -> Result<String, ExploreError> {
+        let explored = self.explore(subject)?;
+        let mut steps = Vec::with_capacity(explored.steps.len());
+        for (number, state) in explored.steps.iter().enumerate() {
+            steps.push(match self.applied.get_mut(number) {
+                Some(Applied { json: Some(known), .. }) => known.clone(),
+                Some(applied) => applied.json.insert(serde_json::to_string(state)?).clone(),
+                None => serde_json::to_string(state)?, // the step that is refused
+            });
+        }
+        let about = serde_json::to_string(&Exploration { steps: Vec::new(), ..explored })?;
+        Ok(format!("{{\"about\":{about},\"steps\":[{}]}}", steps.join(",")))
+    }
+
     /// Applies the steps as far as they go. Returns the one that stopped them, if it is one of the recipe,
     /// with its refusal.
     fn follow<'s>(&mut self, subject: &Subject<'s>) -> Option<(Option<&'s Step>, TransformError)> {
         let steps = &subject.recipe.steps;
         if self.applied.first().is_none_or(|first| first.known.kernel() != subject.kernel) {
             let known = Known::of(subject.kernel.clone());
-            self.applied = vec![Applied { step: None, known, proved: Vec::new(), told: None }];
+            self.applied = vec![Applied::new(None, known, Vec::new())];
         }
         let mine = self.applied.iter().skip(1).map(|applied| applied.step.as_ref());
         let same = mine.zip(steps).take_while(|(own, step)| *own == Some(*step)).count();
@@ -120,7 +147,7 @@ impl Explorer {
             let applied = self.applied.last().map(|met| step.apply_and_tell(&met.known.analysis()));
             match applied {
                 Some(Ok((known, _, proved))) => {
-                    self.applied.push(Applied { step: Some(step.clone()), known, proved, told: None });
+                    self.applied.push(Applied::new(Some(step.clone()), known, proved));
                 }
                 Some(Err(error)) => return Some((Some(step), error)),
                 None => {}
@@ -146,7 +173,8 @@ impl Explorer {
         let before = told.map(|(met, (state, _))| (met.known.kernel(), state));
         let mut state = state(&analysis, applied.step.as_ref(), before, &asked, number)?;
         state.proved.clone_from(&applied.proved);
-        state.kernel.insns.iter_mut().for_each(|s| s.origin = origins.of(s));
+        let params = &state.kernel.params;
+        state.kernel.insns.iter_mut().for_each(|s| s.origin = origins.of(s, params));
         self.applied[number].told = Some((state.clone(), origins));
         Ok(state)
     }

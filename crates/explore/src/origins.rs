@@ -4,16 +4,17 @@ use crate::data::{Origin, Statement};
 use crate::rows::Row;
 use kingpost_analysis::Analysis;
 use kingpost_analysis::polyhedral::{Side, is_symbol};
-use kingpost_ir::{Expr, InsnId, Kernel};
+use kingpost_ir::{Expr, InsnId, Kernel, VarKind};
 use kingpost_isl::{Affine, Constraint, FloorDiv, IslError, Map, MapSpace, Set, SetSpace};
 use kingpost_primitives::Step;
-use kingpost_primitives::primitives::{SkewIname, SplitIname};
+use kingpost_primitives::primitives::{ReverseIname, SkewIname, SplitIname};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Of each statement, by its name, the loops as written, as expressions of today's.
 ///
 /// A step's own meaning is tried, or loops that only have other names. It counts if isl finds that it
-/// maps the instances after the step onto those before it; else nothing is said any more.
+/// maps the instances after the step onto those before it, and these write the same elements; else
+/// nothing is said any more.
 #[derive(Clone, Debug, Default)]
 pub struct Origins(BTreeMap<String, BTreeMap<String, Affine>>);
 
@@ -35,7 +36,7 @@ impl Origins {
     /// After a step.
     #[must_use]
     pub fn after(&self, step: &Step, before: &Analysis, after: &Analysis) -> Self {
-        let meaning = meaning(step);
+        let meaning = meaning(step, before);
         let statement = |(id, _): (InsnId, Vec<kingpost_ir::InameId>)| {
             let name = &after.expanded().insns[id].name;
             let was = before.expanded().insn(name).and_then(|old| Some((old, self.0.get(name)?)));
@@ -43,9 +44,12 @@ impl Origins {
                 Some((old, origin)) => candidates(&meaning, (before, old), (after, id))
                     .into_iter()
                     // what isl cannot decide is not said
-                    .find(|values| matches!(same_instances(values, (before, old), (after, id)), Ok(true)))
+                    .find(|values| {
+                        same_elements(values, (before, old), (after, id))
+                            && matches!(same_instances(values, (before, old), (after, id)), Ok(true))
+                    })
                     .map(|values| origin.iter().map(|(n, e)| (n.clone(), replaced(e, &values))).collect()),
-                None => Some(self.adopted(&meaning, &names(after, id))),
+                None => Some(self.adopted(&meaning, &told_by(after, id))),
             };
             (name.clone(), origin.unwrap_or_default()) // nothing is said
         };
@@ -53,34 +57,43 @@ impl Origins {
     }
 
     /// The loops as written of a new statement: what the loops around it are of others.
-    fn adopted(&self, meaning: &BTreeMap<String, Affine>, loops: &[String]) -> BTreeMap<String, Affine> {
+    fn adopted(&self, meaning: &BTreeMap<String, Affine>, known: &[String]) -> BTreeMap<String, Affine> {
         let mut found = BTreeMap::new();
         for (name, value) in self.0.values().flatten() {
             let value = replaced(value, meaning);
-            if is_of(&value, loops) {
+            if is_of(&value, known) {
                 found.entry(name.clone()).or_insert(value);
             }
         }
         found
     }
 
-    /// The loops as written that the loops of a statement tell, in the order of the latter.
-    pub fn of(&self, statement: &Statement) -> Vec<Origin> {
+    /// The loops as written that the loops of a statement tell, and parameters, in the order of the former.
+    pub fn of(&self, statement: &Statement, params: &[String]) -> Vec<Origin> {
         let loops: Vec<String> = statement.loops.iter().map(|l| l.name.clone()).collect();
+        let known = [loops.as_slice(), params].concat();
         let first = |e: &Affine| e.terms.iter().filter_map(|(n, _)| loops.iter().position(|l| l == n)).min();
         let all = self.0.get(&statement.name).into_iter().flatten();
-        let mut told: Vec<_> = all.filter(|(_, e)| is_of(e, &loops)).collect();
+        let mut told: Vec<_> = all.filter(|(_, e)| is_of(e, &known)).collect();
         told.sort_by_key(|(_, e)| first(e));
         told.into_iter().map(|(name, e)| Origin { name: name.clone(), row: Row::of_isl(e) }).collect()
     }
 }
 
 /// What a step says of the loops before it.
-fn meaning(step: &Step) -> BTreeMap<String, Affine> {
+fn meaning(step: &Step, before: &Analysis) -> BTreeMap<String, Affine> {
     if let Some(SplitIname { iname, factor, outer, inner, .. }) = step.get() {
         let outer = outer.clone().unwrap_or_else(|| format!("{iname}_o"));
         let inner = inner.clone().unwrap_or_else(|| format!("{iname}_i"));
         return [(iname.clone(), Affine::name(inner).plus(*factor, outer))].into();
+    }
+    if let Some(ReverseIname { iname }) = step.get() {
+        let value = before.kernel().iname(iname).and_then(|id| {
+            let range = before.kernel().inames[id].domain.as_guarded_range(id)?;
+            let last = range.lo.plus(&range.hi).plus_constant(-1);
+            before.polyhedral().affine(&last.minus(&kingpost_ir::Affine::iname(id)), Side::Source)
+        });
+        return value.map(|value| (iname.clone(), value)).into_iter().collect();
     }
     if let Some(SkewIname { iname, outer, factor }) = step.get() {
         return [(iname.clone(), Affine::name(iname).plus(factor.saturating_neg(), outer))].into();
@@ -99,9 +112,10 @@ fn candidates(meaning: &BTreeMap<String, Affine>, was: At, now: At) -> Vec<BTree
     if old.len() == new.len() {
         all.push(renamed);
     }
+    let known = told_by(now.0, now.1);
     let told = |values: &BTreeMap<String, Affine>| {
         let value = |name: &String| values.get(name).cloned().unwrap_or_else(|| Affine::name(name));
-        old.iter().all(|name| is_of(&value(name), &new))
+        old.iter().all(|name| is_of(&value(name), &known))
     };
     all.retain(told);
     all
@@ -112,9 +126,33 @@ fn names(analysis: &Analysis, insn: InsnId) -> Vec<String> {
     analysis.loops(insn).iter().map(|i| kernel.inames[*i].name.clone()).collect()
 }
 
-fn is_of(e: &Affine, loops: &[String]) -> bool {
-    e.terms.iter().all(|(name, _)| loops.contains(name))
-        && e.divs.iter().all(|(div, _)| is_of(&div.numerator, loops))
+/// What has a value at an instance of a statement: the loops around it, and parameters.
+fn told_by(analysis: &Analysis, insn: InsnId) -> Vec<String> {
+    let params = analysis.kernel().vars.values().filter(|var| var.kind == VarKind::Param);
+    names(analysis, insn).into_iter().chain(params.map(|var| var.name.clone())).collect()
+}
+
+fn is_of(e: &Affine, known: &[String]) -> bool {
+    e.terms.iter().all(|(name, _)| known.contains(name))
+        && e.divs.iter().all(|(div, _)| is_of(&div.numerator, known))
+}
+
+/// Whether the instances write the same elements, as far as both indices are sums of loops: a loop that
+/// runs backward has the same values.
+fn same_elements(values: &BTreeMap<String, Affine>, was: At, now: At) -> bool {
+    let index = |(analysis, insn): At| {
+        let lhs = &analysis.expanded().insns[insn].lhs;
+        let place = |e: &Expr| analysis.polyhedral().affine(&e.as_affine()?, Side::Source);
+        let index: Option<Vec<Affine>> = lhs.index.iter().map(place).collect();
+        (analysis.expanded().vars[lhs.var].name.clone(), index)
+    };
+    let ((old_var, Some(old)), (new_var, Some(new))) = (index(was), index(now)) else { return true };
+    let differ = |(old, new): (&Affine, &Affine)| {
+        // gathers the terms
+        let difference = replaced(&replaced(old, values).add_scaled(-1, new), &BTreeMap::new());
+        difference.divs.is_empty() && (difference.constant != 0 || !difference.terms.is_empty())
+    };
+    old_var != new_var || old.len() != new.len() || !old.iter().zip(&new).any(differ)
 }
 
 /// Whether the instances after a step are those before it.

@@ -8,6 +8,7 @@ use kingpost_explore::{
 use kingpost_ir::Kernel;
 use kingpost_primitives::{Means, Recipe, steps};
 use kingpost_sample::is_long_run;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -190,6 +191,18 @@ fn loops_as_written_are_told_through_tiles() {
     }
 }
 
+/// A loop that runs backward has the same values; its iterations are others.
+#[test]
+fn loops_as_written_are_told_of_a_loop_that_is_reversed() {
+    let text = "kernel k\nparam n: i32\narg y: f64[n] out\n\nfor i in 0..n\n  s: y[i] = 1.0\n";
+    let explored = explored(text, r#"{"steps": [{"reverse_iname": {"iname": "i"}}]}"#, &[("n", 7)]);
+    let at = values(&[("n", 7), ("i", 2)]);
+    for (state, written) in explored.steps.iter().zip([2, 4]) {
+        let origin = &state.kernel.insns[0].origin;
+        assert_eq!(origin.iter().map(|o| value(&o.row, &at)).collect::<Vec<_>>(), [written]);
+    }
+}
+
 #[test]
 fn a_refusal_has_its_instances_and_what_to_try() {
     let explored = explored(JACOBI, WRONG, &[]);
@@ -346,6 +359,11 @@ fn an_explorer_that_goes_on_finds_the_same() {
         let fresh = data(&Exploration::of(&subject).unwrap()).unwrap();
         assert_eq!(data(&explorer.explore(&subject).unwrap()).unwrap(), fresh, "after edit {k}");
         assert_eq!(data(&explorer.explore(&subject).unwrap()).unwrap(), fresh, "once more");
+        // of which what stays is not written again, either
+        let json: Value = serde_json::from_str(&explorer.json(&subject).unwrap()).unwrap();
+        let fresh = serde_json::to_value(Exploration::of(&subject).unwrap()).unwrap();
+        assert_eq!(json["steps"], fresh["steps"], "after edit {k}, as text");
+        assert_eq!((&json["about"]["params"], &json["about"]["steps"]), (&fresh["params"], &json!([])));
     }
 }
 
