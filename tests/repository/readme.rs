@@ -102,12 +102,12 @@ fn pictures_of_the_book_are_those_of_the_results() {
         assert!(same, "cp results/{origin}.svg docs/book/src/pictures/");
     }
     let folder = std::fs::read_dir(root.join("docs/book/src/pictures")).unwrap();
-    let script = read("scripts/book_pictures.py");
+    let script = read("scripts/book_pictures.mjs");
     let names = folder.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
     let drawn =
-        names.filter(|name| script.contains(&format!("\"{}\": (", name.trim_end_matches(".svg")))).count();
-    assert_eq!(drawn, script.matches("\": (\"").count(), "run scripts/book_pictures.py");
+        names.filter(|name| script.contains(&format!("\n  {}: [\"", name.trim_end_matches(".svg")))).count();
+    assert_eq!(drawn, script.matches(": [\"").count(), "run scripts/book_pictures.mjs");
     let folder = std::fs::read_dir(root.join("docs/book/src/pictures")).unwrap();
-    let whence = "a picture of the book is of a measurement, of scripts/book_pictures.py, or axpy.svg";
+    let whence = "a picture of the book is of a measurement, of scripts/book_pictures.mjs, or axpy.svg";
     assert_eq!(folder.count(), origins.len() + drawn + 1, "{whence}");
 }

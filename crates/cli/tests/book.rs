@@ -425,6 +425,20 @@ fn every_block_runs() {
     assert!(report.is_empty(), "{report}\n`BLESS=1 cargo nextest run --test book` rewrites the outputs");
 }
 
+/// Pictures are drawn by the script of the explorer's page, which Node.js runs.
+#[test]
+fn pictures_are_those_that_the_explorer_draws() {
+    if Command::new("node").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no Node.js");
+        return;
+    }
+    let script = root().join("scripts/book_pictures.mjs");
+    let check = ["--check", "--kingpost", env!("CARGO_BIN_EXE_kingpost")];
+    let run = Command::new("node").arg(script).args(check).output().unwrap();
+    let told = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{told}");
+}
+
 #[test]
 fn the_summary_lists_every_chapter_once() {
     let summary = std::fs::read_to_string(source().join("SUMMARY.md")).unwrap();
