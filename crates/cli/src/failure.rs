@@ -57,7 +57,10 @@ impl Failure {
     /// A file that could not be written: no room is a lack of the machine.
     #[must_use]
     pub fn of_write(path: &Path, error: &std::io::Error) -> Self {
-        let message = format!("cannot write `{}`: {error}", path.display());
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+        let why =
+            folder.map_or_else(|| error.to_string(), |f| format!("there is no folder `{}`", f.display()));
+        let message = format!("cannot write `{}`: {why}", path.display());
         match is_lack_of_room(error) {
             true => Self::Missing(format!("{message}; the file is as it was before")),
             false => Self::Usage(message),
@@ -109,11 +112,11 @@ impl Failure {
                     }
                     eprintln!("{:?}", Report::new(diagnostic).with_source_code(excerpt));
                 }
-                eprintln!(
-                    "error: `{}` has {} mistake(s), nothing was done",
-                    shown(name),
-                    errors.errors().len()
-                );
+                let mistakes = match errors.errors().len() {
+                    1 => "a mistake".to_owned(),
+                    n => format!("{n} mistakes"),
+                };
+                eprintln!("error: `{}` has {mistakes}, nothing was done", shown(name));
             }
         }
     }
@@ -145,7 +148,10 @@ impl From<ScriptError> for Failure {
                 let help = "`kingpost steps` with the same arguments prints the kernel that the step met";
                 Self::Refused(format!("schedule, {error}\n  help: {help}"))
             }
-            ScriptProblem::Hole { .. } | ScriptProblem::Choice { .. } | ScriptProblem::Handles { .. } => {
+            ScriptProblem::Hole { ref hole, .. } => {
+                Self::Usage(format!("schedule, {error}\n  help: --hole {hole}=VALUE chooses one"))
+            }
+            ScriptProblem::Choice { .. } | ScriptProblem::Handles { .. } => {
                 Self::Usage(format!("schedule, {error}"))
             }
         }

@@ -377,6 +377,14 @@ fn refuse(options: &[(&str, bool)], why: impl FnOnce() -> String) -> Result<(), 
 
 /// The operator of that name.
 fn operator(what: &str) -> Result<Operator, Failure> {
+    let there = Path::new(what);
+    if there.exists() {
+        let found = if there.is_dir() { "is a folder" } else { "does not end in `.kingpost` or `.json`" };
+        return Err(Failure::Usage(format!(
+            "`{what}` {found}; a kernel is a text file whose name ends in `.kingpost`, and an imported form one that \
+             ends in `.json`"
+        )));
+    }
     what.parse::<Operator>().map_err(|error| {
         let names = Operator::ALL.map(Operator::name);
         let hint = nearest(what, &names).map(|n| format!("; did you mean `{n}`?"));

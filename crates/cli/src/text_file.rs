@@ -4,6 +4,7 @@ use super::failure::Failure;
 use kingpost::files;
 use kingpost::ir::text;
 use std::borrow::Cow;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// The text of one kernel of a file, at its place.
@@ -27,6 +28,27 @@ pub fn section<'s>(path: &Path, source: &'s str, name: Option<&str>) -> Result<C
 
 /// Reads a text file.
 pub fn read(path: &Path) -> Result<String, Failure> {
-    files::read_text(path)
-        .map_err(|error| Failure::Usage(format!("cannot read `{}`: {error}", path.display())))
+    files::read_text(path).map_err(|error| {
+        Failure::Usage(if path.is_dir() {
+            format!("`{}` is a folder, needed a file", path.display())
+        } else if error.kind() == ErrorKind::NotFound {
+            missing(path)
+        } else {
+            format!("cannot read `{}`: {error}", path.display())
+        })
+    })
+}
+
+/// That a file is not there, and which one next to it has a similar name.
+fn missing(path: &Path) -> String {
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")); // of a bare name
+    let others = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names: Vec<String> = others.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let near = text::suggestion(&name, names.iter().map(String::as_str));
+    format!(
+        "there is no file `{}`{}",
+        path.display(),
+        near.map_or_else(String::new, |near| format!("; {near}"))
+    )
 }

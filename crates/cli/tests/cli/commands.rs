@@ -858,7 +858,31 @@ fn mistakes_in_a_text_are_shown_where_they_are() {
     let file = write(dir.path(), "bad.kingpost", &text);
     let error = bad(&["print", &file], 2);
     assert!(error.contains("bad.kingpost:7:") && error.contains("bad.kingpost:8:"), "{error}");
-    assert!(error.contains("`...`") && error.contains("`k`") && error.contains("2 mistake(s)"), "{error}");
+    assert!(error.contains("`...`") && error.contains("`k`") && error.contains("2 mistakes"), "{error}");
+}
+
+#[test]
+fn what_is_no_kernel_is_told_what_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().display().to_string();
+    for what in [folder.as_str(), concat!(env!("CARGO_MANIFEST_DIR"), "/src")] {
+        let error = bad(&["print", what], 2);
+        assert!(error.contains("is a folder"), "{error}");
+    }
+    // in the folder of the test
+    let error = bad(&["run", "Cargo.toml"], 2);
+    assert!(error.contains("does not end in `.kingpost`"), "{error}");
+    let error = bad(&["print", &format!("{folder}/note.kingpost")], 2);
+    assert!(error.contains("there is no file `") && !error.contains("did you mean"), "{error}");
+    write(dir.path(), "sums.kingpost", AXPY);
+    let error = bad(&["print", &format!("{folder}/sum.kingpost")], 2);
+    assert!(error.contains("did you mean `sums.kingpost`?"), "{error}");
+    let empty = write(dir.path(), "empty.kingpost", "");
+    let error = bad(&["print", &empty], 2);
+    assert!(error.contains("start with `kernel name`") && error.contains("has a mistake, "), "{error}");
+    let axpy = write(dir.path(), "axpy.kingpost", AXPY);
+    let error = bad(&["explore", &axpy, "-o", &format!("{folder}/none/page.html")], 2);
+    assert!(error.contains(&format!("there is no folder `{folder}/none`")), "{error}");
 }
 
 #[test]
@@ -866,9 +890,11 @@ fn names_files_and_recipes_that_are_not_there() {
     let error = bad(&["print", "laplce"], 2);
     assert!(error.contains("did you mean `laplace`?") && error.contains("`helmholtz`"), "{error}");
     assert!(bad(&["print", "stokes"], 2).contains("a file has to end in `.kingpost`"));
-    assert!(bad(&["print", "missing.kingpost"], 2).contains("cannot read `missing.kingpost`"));
+    assert!(bad(&["print", "missing.kingpost"], 2).contains("there is no file `missing.kingpost`"));
     assert!(bad(&["run", "laplace", "--mesh", "missing.msh"], 2).contains("missing.msh"));
-    assert!(bad(&["print", "laplace", "--recipe", "missing.json"], 2).contains("cannot read `missing.json`"));
+    assert!(
+        bad(&["print", "laplace", "--recipe", "missing.json"], 2).contains("there is no file `missing.json`")
+    );
     assert!(bad(&["run", "laplace", "--device", "tpu"], 2).contains("no device `tpu`; there are: `c`"));
     assert!(bad(&["print", "laplace", "--degree", "9"], 2).contains('9'));
     bad(&["print", "laplace", "--dim", "4"], 2);
