@@ -42,4 +42,5 @@ fi
 # from elsewhere, so that the installed package is tested and not its source
 cd "$root/python/tests"
 "$venv/bin/mypy" --config-file "$root/python/pyproject.toml" "$root"/python/examples/*.py
+"$venv/bin/mypy" --config-file "$root/python/pyproject.toml" "$root/python/kingpost"
 exec "$venv/bin/python" -m pytest -q -n auto --rootdir "$root/python" -p no:cacheprovider "$@"

@@ -119,7 +119,8 @@ def _never_changes(value: Any) -> bool:
 def current_stream(value: Any) -> Optional[int]:
     """The stream that the library of an array on a card puts its work on now; nothing if it does not tell."""
     torch = sys.modules.get("torch")
-    if torch is not None and isinstance(value, getattr(torch, "Tensor", ())):
+    tensor: Any = getattr(torch, "Tensor", ())
+    if torch is not None and isinstance(value, tensor):
         return torch.cuda.current_stream(value.device).cuda_stream or LEGACY if value.is_cuda else None
     try:
         interface = _interface(value, "__cuda_array_interface__")
@@ -210,8 +211,8 @@ def _from_dlpack(name: str, value: Any, stream: Optional[int]) -> View:
     else:
         message = f"argument `{name}` lies on a device of DLPack's kind {int(kind)}, needed the host or CUDA"
         raise _about(DeviceMismatchError, name, message)
-    code = CODES.get(tensor.dtype)
-    if code is None:
+    code = None if tensor.dtype is None else CODES.get(tensor.dtype)
+    if code is None or tensor.dtype is None:
         raise _wrong_type(name, f"{tensor.dtype} of DLPack")
     size = tensor.dtype[1] // 8
     strides = None if tensor.strides is None else tuple(s * size for s in tensor.strides)
@@ -231,5 +232,5 @@ def _from_buffer(name: str, buffer: memoryview) -> View:
     if code is None or buffer.itemsize != size_of(code):
         raise _wrong_type(name, f"`{buffer.format}`")
     return View(
-        dlpack.address_of(buffer), code, buffer.shape, buffer.strides, not buffer.readonly, "host", None, buffer
+        dlpack.address_of(buffer), code, buffer.shape or (), buffer.strides, not buffer.readonly, "host", None, buffer
     )

@@ -252,7 +252,8 @@ class Compiled:
         times, runs, work_done, roofs, executed, device, svg = self._program.measure(
             bound.arrays, bound.numbers, kernel, kernel.name
         )
-        return Roofline(*times, runs, *work_done, *roofs, *executed, device, svg)
+        flops, roof, limit, why_above = executed
+        return Roofline(*times, runs, *work_done, *roofs, flops, roof, limit, why_above, device, svg)
 
     def seconds(self, *args: Any, **kwargs: Any) -> float:
         """The median time of runs with these arguments, of which those written are left alone."""

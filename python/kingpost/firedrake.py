@@ -278,7 +278,7 @@ def element_of(element: Any) -> Any:
     points = np.ascontiguousarray(points)
     tdim, count = points.shape[1], [len(e) for e in basix.topology(basix.CellType[cell])]
     places = [[np.zeros((0, tdim))] * n for n in count[:-1]] + [[points]]
-    values = [[np.zeros((0, 1, 0, 1))] * n for n in count[:-1]] + [[np.eye(len(points))[:, None, :, None]]]
+    values: list[list[np.ndarray]] = [[np.zeros((0, 1, 0, 1))] * n for n in count[:-1]] + [[np.eye(len(points))[:, None, :, None]]]
     is_continuous = element in ufl.H1
     plain = basix.ufl.custom_element(
         basix.CellType[cell], (), np.eye(len(points)), places, values, 0, basix.MapType.identity,

@@ -248,8 +248,9 @@ class FormFunction(ABC):
             if ("", name) in flat:
                 value = flat["", name]
                 if math.prod(value.shape) != math.prod(shape):
-                    needed = self.function.coefficient(name).ufl_shape
-                    raise _about(ShapeError, name, f"argument `{name}` has shape {tuple(value.shape)}, needed {needed}")
+                    own_shape = getattr(self.function.coefficient(name), "ufl_shape", ())
+                    found = f"has shape {tuple(value.shape)}, needed {own_shape}"
+                    raise _about(ShapeError, name, f"argument `{name}` {found}")
                 flat["", name] = self._array(value, x).reshape(shape)
         for one in (*self.function.maps_of_numbers(), "real_dofs", "real_weight_dofs"):
             flat.setdefault(("", one), self._zeros((cells.shape[0], 1), cells))

@@ -140,7 +140,7 @@ class Operator:
         twin._batched = tuple(dict.fromkeys((*arguments, *written)))
         twin._form_hash = tuning.form_hash(self._form_hash, *twin._batched)
         twin.parts = tuple(
-            replace(part, compiled=twin._compiled(part.compiled.schedule.copy())) for part in self.parts
+            replace(part, compiled=twin._compiled(_schedule_of(part.compiled).copy())) for part in self.parts
         )
         return twin
 
@@ -224,9 +224,7 @@ class Operator:
     @property
     def schedule(self) -> Schedule:
         """A schedule with these steps, to go on by hand; :func:`kingpost.compile` takes it."""
-        schedule = self.compiled.schedule
-        assert schedule is not None
-        return schedule.copy()
+        return _schedule_of(self.compiled).copy()
 
     def steps(self) -> list[Step]:
         """Each step with the kernel after it, of all parts."""
@@ -440,6 +438,13 @@ def _components(name: str, value: Any, shape: tuple[int, ...]) -> list[Any]:
     if array.shape != shape:
         raise _about(ShapeError, name, f"argument `{name}` has shape {array.shape}, needed {shape}")
     return array.ravel().tolist()
+
+
+def _schedule_of(compiled: Compiled) -> Schedule:
+    """The schedule of a kernel of an operator, which is made by one."""
+    schedule = compiled.schedule
+    assert schedule is not None
+    return schedule
 
 
 def _of(part: Part, given: dict[str, Any]) -> dict[str, Any]:

@@ -66,17 +66,17 @@ def patterns(
                 numbers = dofs[:, :, None] * block + numpy.arange(block)
                 lists.append(numpy.ascontiguousarray(numbers.reshape(len(dofs), -1), dtype="i4"))
             entities.append(lists)
-        extent = shape or tuple(
+        n_rows, n_columns = shape or (
             max((int(lists[axis].max(initial=-1)) + 1 for lists in entities), default=0) for axis in (0, 1)
         )
         raw = [(rows.shape[1], columns.shape[1], rows.tobytes(), columns.tobytes()) for rows, columns in entities]
-        indptr, indices, places = _kingpost.csr_pattern(*extent, raw)
+        indptr, indices, places = _kingpost.csr_pattern(n_rows, n_columns, raw)
         positions = {}
         for (part, matrix), (rows, columns), place in zip(parts, entities, places):
             value = numpy.frombuffer(place, "i4").reshape(len(rows), rows.shape[1], columns.shape[1])
             positions[part] = (matrix[1], _beside(like, value))
         starts, entries = (_beside(like, numpy.frombuffer(a, "i4")) for a in (indptr, indices))
-        found[name] = Pattern(name, extent, starts, entries, positions)
+        found[name] = Pattern(name, (n_rows, n_columns), starts, entries, positions)
     return found
 
 

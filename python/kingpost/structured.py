@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, NoReturn
 
-from kingpost.errors import Error, LayoutError, ReadOnlyError
+from kingpost.errors import ArgumentError, LayoutError, ReadOnlyError
 
 
 class Fields:
@@ -53,7 +53,7 @@ class Fields:
             _refuse(LayoutError, self._copies[0][0], f"{message}; give a mapping of them")
 
 
-def _refuse(kind: type[Error], name: str, what: str) -> NoReturn:
+def _refuse(kind: type[ArgumentError], name: str, what: str) -> NoReturn:
     error = kind(f"argument `{name}` {what}")
     error.argument = name
     raise error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as ABCMapping
 from dataclasses import dataclass
 from typing import Any, Optional
@@ -54,7 +54,7 @@ class Action:
         constants = _by_name("c", (c for one in forms for c in one.constants()))
         names = {id(value): name for name, value in [*functions.items(), *constants.items()]}
         titles = ["y"] if len(forms) == 1 else [f"y{k}" for k in range(len(forms))]
-        spaces = {name: self._argument_spaces(one) for name, one in zip(titles, forms)}
+        spaces: dict[str, Sequence[Any]] = {name: self._argument_spaces(one) for name, one in zip(titles, forms)}
         of_arguments = [space for found in spaces.values() for space in found]
         mesh = _mesh(forms[0], [*of_arguments, *(f.function_space for f in functions.values())])
         document = export_form(

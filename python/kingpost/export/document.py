@@ -45,7 +45,7 @@ class Group:
             value = lowering.values.multiply(value, scale)
         if lowering.values.is_zero(value):
             return
-        linear = value if isinstance(value, dict) else {(): value}
+        linear: Linear = value if isinstance(value, dict) else {(): value}
         self.terms.append((output, lowering.scope.arguments, linear))
 
 

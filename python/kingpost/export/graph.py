@@ -90,7 +90,8 @@ class Graph:
                     known = field.source == 0
                 case ("math", "abs" | "real" | "imag", _):
                     known = True
-                case ("math" | "select", _, *operands) | (_, *operands):
+                case node:
+                    operands = node[2:] if node[0] in ("math", "select") else node[1:]
                     known = all(self.is_real(o) for o in operands)
             self._real[a] = known
         return known

@@ -89,10 +89,9 @@ class Lowering:
         known = self._known.get(key)
         if known is None:
             kind = type(expression)
-            handler = self._handlers.get(kind)
-            if handler is None:
-                handler = getattr(self, f"_{kind.__name__}", self._other)
-                self._handlers[kind] = handler
+            if kind not in self._handlers:
+                self._handlers[kind] = getattr(self, f"_{kind.__name__}", self._other)
+            handler = self._handlers[kind]
             known = self._known[key] = handler(expression, component, bound, side)
         return known
 

@@ -50,10 +50,10 @@ def _named(entity: basix.CellType, degree: int, scheme: str, polyset: basix.Poly
         return Rule(points, np.full(len(points), weight), degree, scheme)
     kind = checked_scheme(scheme)
     try:
-        points, weights = basix.make_quadrature(entity, degree, rule=kind, polyset_type=polyset)
+        rule = basix.make_quadrature(entity, degree, rule=kind, polyset_type=polyset)
     except RuntimeError as error:
         raise FormError(f"quadrature rule `{scheme}` of degree {degree} on a {entity.name}: {error}") from error
-    return Rule(np.asarray(points), np.asarray(weights), degree, scheme)
+    return Rule(np.asarray(rule[0]), np.asarray(rule[1]), degree, scheme)
 
 
 def _of_elements(integral: Any, dim: int) -> Rule | None:

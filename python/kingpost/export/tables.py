@@ -107,7 +107,7 @@ class Frame:
             for state in range(self.permutations)
             for facet in range(self.facets)
         ]
-        lead = (self.facets, len(self.points))
+        lead: tuple[int, ...] = (self.facets, len(self.points))
         if self.kind == "interior_facet":
             lead = (self.permutations, *lead)
         return np.concatenate(placed), lead
@@ -262,7 +262,7 @@ def _average_points(cell: str, average: str, degree: int) -> tuple[Array, Array,
     if kind == basix.CellType.point:
         return np.ones((1, 0)), np.ones(1), entities
     points, weights = basix.make_quadrature(kind, degree)
-    return points, weights, entities
+    return np.asarray(points), np.asarray(weights), entities
 
 
 def _average_rule(cell: str, average: str, element: Element) -> tuple[Array, Array, int]:

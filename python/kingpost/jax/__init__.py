@@ -129,7 +129,7 @@ def _jvp(
             *primals, tangent, function=of, keys=own, batched=_with(batched, name, direction), **rest
         )
         total = term if total is None else total + term
-    return result, ad.Zero.from_primal_value(result) if total is None else total
+    return result, ad.Zero(jax.typeof(result).to_tangent_aval()) if total is None else total
 
 
 def _transpose(

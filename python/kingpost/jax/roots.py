@@ -29,7 +29,7 @@ class Solver:
     """The root of a residual, as a function of what the residual takes; :meth:`kingpost.jax.FormFunction.solver`
     makes it."""
 
-    def __init__(self, residual: gradients.FormFunction, problem: Problem) -> None:
+    def __init__(self, residual: Any, problem: Problem) -> None:
         self._residual = residual
         self._problem = problem
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Optional
 
 import islpy as isl
@@ -19,6 +20,7 @@ from loopy.symbolic import (
 
 from kingpost.loopy.declarations import assumption, is_unknown
 from kingpost.loopy.domains import as_set, parameters_only
+from kingpost.loopy.internals import visit
 from kingpost.loopy.writer import Writer
 
 
@@ -31,11 +33,11 @@ class Outside(WalkMapper):
         self.parameters = parameters
         self.found: list[tuple[isl.Set, isl.Set]] = []
 
-    def map_subscript(self, expr: p.Subscript, domain: isl.Set) -> None:
+    def map_subscript(self, expr: Any, domain: isl.Set) -> None:
         super().map_subscript(expr, domain)
         name = expr.aggregate.name
         variable = self.kernel.temporary_variables.get(name) or self.kernel.arg_dict.get(name)
-        shape = None if variable is None else variable.shape
+        shape: Any = None if variable is None else variable.shape
         if shape is None or is_unknown(shape) or len(shape) != len(expr.index_tuple):
             return
         for index, extent in zip(expr.index_tuple, shape, strict=True):
@@ -72,7 +74,7 @@ class Outside(WalkMapper):
             self.rec(expr.else_, domain - as_set(holds))
 
     def map_reduction(self, expr: Any, domain: isl.Set) -> None:
-        inner = as_set(self.kernel.get_inames_domain(frozenset(domain.get_var_names(dim_type.set)) | set(expr.inames)))
+        inner = as_set(self.kernel.get_inames_domain(frozenset(map(str, domain.get_var_names(dim_type.set))) | set(expr.inames)))
         self.rec(expr.expr, inner)
 
 
@@ -86,7 +88,7 @@ def conditions(writer: Writer) -> list[str]:
             walk(predicate, domain)
             holds = condition_to_set(domain.get_space(), predicate)
             domain = domain if holds is None else domain & holds
-        insn.with_transformed_expressions(lambda expr, domain=domain: (walk(expr, domain), expr)[1])
+        visit(insn, partial(walk, domain=domain))
     lines: list[str] = []
     for outside, reached in walk.found:
         context = writer.domains.context

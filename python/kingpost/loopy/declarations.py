@@ -15,6 +15,7 @@ from loopy.kernel.data import ArrayArg, ImageArg, ValueArg
 from loopy.symbolic import WalkMapper, constraint_to_cond_expr, get_dependencies
 from pymbolic import evaluate
 
+from kingpost.loopy.internals import visit
 from kingpost.loopy.refusal import refuse
 from kingpost.loopy.types import fields_of, lanes_of, numpy_type, stored_type, value_type
 from kingpost.loopy.writer import Writer, address_space
@@ -37,7 +38,7 @@ def with_known_shapes(program: lp.TranslationUnit, notes: set[str]) -> lp.Transl
     extents: list[Any] = []
     ranks = Ranks()
     for insn in kernel.instructions:
-        insn.with_transformed_expressions(lambda expr: (ranks(expr), expr)[1])
+        visit(insn, ranks)
     for argument in kernel.args:
         if isinstance(argument, ArrayArg):
             argument = with_known_shape(argument, ranks.found.get(argument.name, 1), extents, notes)
@@ -46,7 +47,8 @@ def with_known_shapes(program: lp.TranslationUnit, notes: set[str]) -> lp.Transl
     needed = {name for domain in kernel.domains for name in domain.get_var_names(dim_type.param)}
     for argument in arguments:
         if isinstance(argument, ArrayArg) and not is_unknown(argument.shape):
-            needed |= {name for extent in argument.shape if extent is not None for name in get_dependencies(extent)}
+            shape: Any = argument.shape
+            needed |= {name for extent in shape if extent is not None for name in get_dependencies(extent)}
     for name in [*sorted(needed - declared - set(extents)), *extents]:
         arguments.append(ValueArg(name, np.int32))
     return program.with_kernel(kernel.copy(args=arguments))
@@ -59,7 +61,7 @@ class Ranks(WalkMapper):
         super().__init__()
         self.found: dict[str, int] = {}
 
-    def map_subscript(self, expr: p.Subscript) -> None:
+    def map_subscript(self, expr: Any) -> None:
         super().map_subscript(expr)
         self.found[expr.aggregate.name] = len(expr.index_tuple)
 
@@ -72,10 +74,11 @@ def with_known_shape(argument: ArrayArg, rank: int, extents: list[str], notes: s
     if any(isinstance(tag, SeparateArrayArrayDimTag) for tag in argument.dim_tags or ()):
         notes.add(f"`{argument.name}` is one array, in C order: its parts lie along an axis")
         argument = argument.copy(dim_tags=None, dim_names=None)
-    if not is_unknown(argument.shape) and argument.shape and argument.shape[0] is None:
+    shape: Any = argument.shape
+    if not is_unknown(shape) and shape and shape[0] is None:
         extents.append(f"len_{argument.name}")
         notes.add(f"the first extent of `{argument.name}` is the parameter `len_{argument.name}`")
-        argument = argument.copy(shape=(p.Variable(extents[-1]), *argument.shape[1:]))
+        argument = argument.copy(shape=(p.Variable(extents[-1]), *shape[1:]))
     if is_unknown(argument.shape):
         names = [f"len_{argument.name}"] if rank == 1 else [f"extent_{argument.name}_{k}" for k in range(rank)]
         extents += names
@@ -181,7 +184,7 @@ class Declarations:
         return f"[{', '.join(extents)}]" if extents else ""
 
     def extents(self, variable: Any) -> list[str]:
-        shape = variable.shape if not is_unknown(variable.shape) else (None,)
+        shape: Any = variable.shape if not is_unknown(variable.shape) else (None,)
         if any(extent is None for extent in shape):
             raise refuse("arrays of unknown shape", f"`{variable.name}`", "needed its extents; give `shape=(...)`")
         vector = lanes_of(variable.dtype, f"`{variable.name}`")

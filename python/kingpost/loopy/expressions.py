@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import loopy as lp
@@ -66,7 +66,7 @@ class NeedsRealised(Exception):
     """A reduction that has no counterpart, or whose loops an instruction is in: Loopy writes it out."""
 
 
-class Expressions(Mapper):
+class Expressions(Mapper[Text, []]):
     """Writes expressions; what a name means is that of the kernel and of the loops around."""
 
     def __init__(self, program: lp.TranslationUnit, names: Names) -> None:
@@ -136,7 +136,7 @@ class Expressions(Mapper):
 
     map_tagged_variable = map_variable
 
-    def map_subscript(self, expr: p.Subscript) -> Text:
+    def map_subscript(self, expr: Any) -> Text:
         return self.access(expr.aggregate.name, expr.index_tuple)
 
     def map_linear_subscript(self, expr: Any) -> Text:
@@ -151,7 +151,7 @@ class Expressions(Mapper):
             place = p.FloorDiv(place, extent)
         return self.access(name, (place, *indices))
 
-    def map_lookup(self, expr: p.Lookup) -> Text:
+    def map_lookup(self, expr: Any) -> Text:
         name = getattr(expr.aggregate, "aggregate", expr.aggregate).name
         kind = fields_of(self.array(name).dtype, f"`{name}`").get(expr.name)
         if kind is not None:
@@ -159,7 +159,7 @@ class Expressions(Mapper):
             text = self.names.of(f"{name}.{expr.name}") + (f"[{', '.join(texts)}]" if texts else "")
             return Text(text, value_type(stored_type(kind, f"`{name}.{expr.name}`")))
         vector = lanes_of(self.array(name).dtype, f"`{name}`")
-        titles = numpy_type(self.array(name).dtype, f"`{name}`").fields or {}
+        titles: Mapping[str, Any] = numpy_type(self.array(name).dtype, f"`{name}`").fields or {}
         field = next((f for f in vector.fields if titles[expr.name] == titles[f]), None) if vector else None
         if field is None:
             raise refuse("structures as elements", f"`{expr}`", "needed a field of a vector")
@@ -301,8 +301,8 @@ class Expressions(Mapper):
     def map_call(self, expr: p.Call) -> Text:
         kernel = kernel_called(self.program, expr.function)
         if kernel is not None:
-            values = [getattr(parameter, "subscript", parameter) for parameter in expr.parameters]
-            return self.function(kernel).call([self.rec(value) for value in values])
+            given = [getattr(parameter, "subscript", parameter) for parameter in expr.parameters]
+            return self.function(kernel).call([self.rec(value) for value in given])
         name = callee_of(self.program, expr.function)
         if any(isinstance(parameter, SubArrayRef) for parameter in expr.parameters):
             raise refuse("a function on arrays that is not known", f"`{name}`", "needed a callee that can be inlined")
@@ -349,7 +349,7 @@ class Expressions(Mapper):
             found = f"select({lane} == {place}, {text}, {found})"
         return Text(found, kind)
 
-    def place(self, access: p.Subscript, is_of_lanes: bool) -> Text:
+    def place(self, access: Any, is_of_lanes: bool) -> Text:
         """Where an element lies: in elements, or in lanes of those that are vectors."""
         found = self.array(access.aggregate.name)
         axes = list(zip(found.dim_tags, found.shape, access.index_tuple, strict=True))

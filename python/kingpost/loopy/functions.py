@@ -18,7 +18,7 @@ from kingpost.loopy.types import INTEGERS, WORDS, Text, stored_type, value_type
 
 def functions_of_numbers(program: lp.TranslationUnit) -> frozenset[str]:
     """The callees that compute one number from numbers, in one expression, wherever they are called."""
-    kernels = {name: c.subkernel for name, c in program.callables_table.items() if isinstance(c, CallableKernel)}
+    kernels = {str(name): c.subkernel for name, c in program.callables_table.items() if isinstance(c, CallableKernel)}
     found = {name for name, kernel in kernels.items() if name not in program.entrypoints and is_function(kernel)}
     for kernel in kernels.values():
         for insn in kernel.instructions:

@@ -6,7 +6,7 @@ The extra `loopy` pins the version, and a test compares the signatures of what s
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import loopy as lp
@@ -45,7 +45,7 @@ def by_loopy(what: str) -> Iterator[None]:
 
 def entry(program: lp.TranslationUnit) -> lp.TranslationUnit:
     """The program with its one entry point, and what is called from there."""
-    kernels = [name for name, value in program.callables_table.items() if isinstance(value, CallableKernel)]
+    kernels = [str(name) for name, value in program.callables_table.items() if isinstance(value, CallableKernel)]
     if not program.entrypoints and len(kernels) == 1:
         program = program.with_entrypoints(frozenset(kernels))
     if len(program.entrypoints) != 1:
@@ -57,12 +57,22 @@ def entry(program: lp.TranslationUnit) -> lp.TranslationUnit:
     kernel = program.default_entrypoint
     for insn in kernel.instructions:
         walk = Unresolved()
-        insn.with_transformed_expressions(lambda expr, walk=walk: (walk(expr), expr)[1])
+        visit(insn, walk)
         if walk.names:
             with inside(insn.id):
                 found = ", ".join(f"`{name}`" for name in sorted(walk.names))
                 raise refuse(UNKNOWN_FUNCTION, found, "needed a function of the language, or a callee")
     return program
+
+
+def visit(insn: lp.InstructionBase, walk: Callable[[Any], None]) -> None:
+    """Shows a mapper the expressions of an instruction."""
+
+    def same(expr: Any) -> Any:
+        walk(expr)
+        return expr
+
+    insn.with_transformed_expressions(same)
 
 
 class Unresolved(WalkMapper):
@@ -132,7 +142,7 @@ def callee_of(program: lp.TranslationUnit, function: Any) -> str:
 def kernel_called(program: lp.TranslationUnit, function: Any) -> str | None:
     """The kernel that an expression calls, if it calls one."""
     name = getattr(function, "name", None)
-    return name if isinstance(program.callables_table.get(name), CallableKernel) else None
+    return name if name is not None and isinstance(program.callables_table.get(name), CallableKernel) else None
 
 
 def parameters_of(kernel: lp.LoopKernel) -> list[str]:

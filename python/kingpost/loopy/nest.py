@@ -111,13 +111,13 @@ def refuse_placements(kernel: lp.LoopKernel) -> None:
     same = aliases(kernel)
     for insn in kernel.instructions:
         seen: dict[str, str] = {}
-        for iname in sorted(insn.within_inames):
+        for iname in sorted(map(str, insn.within_inames)):
             tag = tag_of(kernel, iname) or ""
             if tag[:2] not in ("g.", "l."):
                 continue
             other = seen.setdefault(tag, same.get(iname, iname))
             mentioned = kernel.get_inames_domain(frozenset([iname])).get_var_names(dim_type.param)
-            data = sorted(set(mentioned) & set(kernel.temporary_variables)) if tag.startswith("g.") else []
+            data = sorted({name for name in kernel.temporary_variables if name in mentioned}) if tag.startswith("g.") else []
             with inside(insn.id):
                 if other not in (iname, same.get(iname)):
                     found = f"the inames `{other}` and `{iname}`, both {tag}"
@@ -196,7 +196,7 @@ def barriers(kernel: lp.LoopKernel) -> list[str]:
     """The barriers within groups, and what stands before each."""
     found: list[str] = []
     last = "the start"
-    for item in kernel.linearization:
+    for item in kernel.linearization or ():
         if isinstance(item, RunInstruction):
             last = f"`{item.insn_id}`"
         elif isinstance(item, ScheduledBarrier) and item.synchronization_kind == "local":
@@ -209,7 +209,7 @@ def linear(kernel: lp.LoopKernel, without: int | None) -> list[Node]:
     root: list[Node] = []
     stack = [root]
     barriers = 0
-    for item in kernel.linearization:
+    for item in kernel.linearization or ():
         if isinstance(item, EnterLoop):
             loop = Loop(item.iname, tag_of(kernel, item.iname))
             stack[-1].append(loop)

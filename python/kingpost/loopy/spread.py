@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import loopy as lp
 from islpy import dim_type
@@ -39,7 +40,7 @@ def spread(kernel: lp.LoopKernel, nodes: list[Node]) -> dict[str, list[str]]:
     return {name: sorted(axes) for name, axes in shared.items() if axes and name in private}
 
 
-def sections(nodes: list[Node], section: int, axes: frozenset[str]) -> Iterator[tuple[object, int, frozenset[str]]]:
+def sections(nodes: list[Node], section: int, axes: frozenset[str]) -> Iterator[tuple[Any, int, frozenset[str]]]:
     """Each instruction with the loops over work-items around it."""
     for node in nodes:
         if isinstance(node, Statement):
@@ -48,5 +49,5 @@ def sections(nodes: list[Node], section: int, axes: frozenset[str]) -> Iterator[
             yield from sections(node.body, section, axes)
         elif isinstance(node, Loop):
             is_item = node.tag is not None and node.tag.startswith("l.")
-            inner = axes | {node.tag} if is_item else axes
+            inner = axes | {str(node.tag)} if is_item else axes
             yield from sections(node.body, node.section if is_item else section, inner)

@@ -46,7 +46,7 @@ class InSteps(IdentityMapper):
             return expr  # it calls something
         if not all(isinstance(value, int) for value in found):
             return expr
-        terms = [found[0]]
+        terms: list[Any] = [found[0]]
         for value, before, after in zip(values[1:], found, found[1:]):
             step = p.FloorDiv(p.Variable(name) - value, len(values)) + 1
             terms.append(p.flattened_product((after - before, step)))

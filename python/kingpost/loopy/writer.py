@@ -163,10 +163,10 @@ class Writer(Expressions):
         found: list[list[str]] = []
         for statement in statements(node.body):
             inames = statement.insn.within_inames - self.idle[statement.insn.id]
-            mine = sorted((name for name in inames if (self.axes[name] or "").startswith("l.")), key=self.axes.get)
+            mine = sorted((name for name in inames if (self.axes[name] or "").startswith("l.")), key=lambda name: self.axes[name] or "")
             if mine not in found:
                 found.append(mine)
-        axes = [self.axes[name] for name in found[0]]
+        axes = [self.axes[name] or "" for name in found[0]]
         if not axes or len(set(axes)) < len(axes) or any([self.axes[name] for name in mine] != axes for mine in found):
             return []
         if any(self.first(one) != self.first(two) for mine in found for one, two in zip(mine, found[0], strict=True)):
@@ -425,7 +425,7 @@ def indexed(name: str, first: list[str]) -> Callable[..., str]:
 def update(target: Any, value: Any) -> tuple[str, Any]:
     """An assignment that combines an element with a value is an update of it."""
     if isinstance(value, p.Sum | p.Product | p.Max | p.Min) and target in value.children:
-        rest = list(value.children)
+        rest: list[Any] = list(value.children)
         rest.remove(target)
         if rest and not reads(rest, target):
             operators = {p.Sum: "+=", p.Product: "*=", p.Max: "max=", p.Min: "min="}
