@@ -218,6 +218,16 @@ def test_matrices_and_their_derivative(matrix: str):
         jax.grad(lambda k: f(k=k, **given).sum())(jnp.ones(len(X)))
 
 
+def test_a_derivative_that_is_zero_is_zeros():
+    """Of a coefficient that says which of two values is taken."""
+    _, p1, _ = spaces()
+    k, v = ufl.Coefficient(p1), ufl.TestFunction(p1)
+    f = kingpost.jax.function(ufl.conditional(ufl.gt(k, 0), 1.0, 2.0) * v * ufl.dx, names={k: "k"})
+    given = {"x": X, "x_dofs": CELLS, "p1_dofs": CELLS}
+    value, slope = jax.jvp(lambda k: f(k=k, **given), (jnp.ones(len(X)),), (jnp.ones(len(X)),))
+    assert np.isclose(value.sum(), 1.0) and slope.shape == value.shape and not slope.any()
+
+
 def test_a_solve_is_differentiated_by_its_adjoint():
     """The derivative of the solution of a linear system by a coefficient, by JAX's rule of linear solves."""
     _, p1, _ = spaces()
