@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
+use kingpost_analysis::Known;
 use kingpost_explore::{
     Conditions, Exploration, Explorer, Loop, Row, Statement, StepState, Subject, Term, data, live_page, page,
 };
@@ -329,6 +330,37 @@ fn steps_tell_what_they_proved() {
     assert_eq!(refused.steps.last().unwrap().proved, []);
     let placed = &matmul(70).steps[16];
     assert_eq!(placed.proved.iter().find(|p| p.id == "placement").unwrap().by[0].means, Means::Empty);
+}
+
+/// Each condition of each step of the examples has its evidence: the page leaves none open.
+#[test]
+fn every_condition_of_the_examples_is_told() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let (mut told, mut evident) = (0, 0);
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let Some("kingpost") = path.extension().and_then(|e| e.to_str()) else { continue };
+        if path.ends_with("dgemm.kingpost") && !is_long_run() {
+            continue; // eight seconds
+        }
+        // a file of several kernels, a kernel alone, or a schedule with holes
+        let Ok((kernel, Some(script))) = steps().file(&std::fs::read_to_string(&path).unwrap()) else {
+            continue;
+        };
+        let Ok(schedule) = script.apply(&kernel) else { continue };
+        let mut known = Known::of(kernel);
+        for step in &schedule.finish().1.steps {
+            let (after, _, proved) = step.apply_and_tell(&known.analysis()).unwrap();
+            for obligation in steps().row(step.name()).unwrap().obligations {
+                let found = proved.iter().find(|p| p.id == obligation.id());
+                let by = &found.unwrap_or_else(|| panic!("{step}: {}", obligation.id())).by;
+                told += 1;
+                evident += usize::from(by.iter().any(|e| e.means != Means::Nothing));
+            }
+            known = after;
+        }
+    }
+    assert!(told > 100 && 2 * evident > told, "{evident} of {told}");
 }
 
 #[test]
