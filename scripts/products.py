@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Times generated products of matrices and compares them with cuBLAS, which CuPy calls.
+"""Times generated products of matrices and compares them with cuBLAS, which PyTorch calls.
 
 Each file is what `kingpost print examples/dgemm.kingpost --target cuda --plan` prints: a kernel with
-parameters m, n and k in blocks, arguments a and b, and a result c. Results are poisoned, and then compared with
-cuBLAS's and, at some rows and columns, with sums in long double on the host. A sample is some launches between
+parameters m, n and k in blocks, arguments a and b, and a result c, all of f64, f32, f16 or bf16. Results are
+poisoned, and then compared with cuBLAS's and, at some rows and columns, with sums in long double on the host: a
+kernel is wrong that is farther from those than twice the rounding of a result and of sums of its terms. Halves
+are summed in single precision, also by cuBLAS. A sample is some launches between
 two events; cuBLAS is timed right before each, as the card changes its clock under load, and kernels take turns
-in random order. Prints a line a kernel and size: the best of each in TFLOP/s, and the median of the ratios.
+in random order. CuPy compiles and launches kernels. Prints a line a kernel and size: the best of each in TFLOP/s, and the median of the ratios.
 
     kingpost print examples/dgemm.kingpost --target cuda --plan > dgemm.cu
     python3 scripts/products.py dgemm.cu --sizes 1024,2048,4096,8192,16384
@@ -15,9 +17,20 @@ import pathlib
 import random
 import re
 import statistics
+import tempfile
 
 import cupy as cp
 import numpy as np
+import torch
+from cupy_backends.cuda.libs import nvrtc
+
+# of a result, and of a sum: units of the last place, relative to the largest entry
+TYPES = {
+    "f64": (torch.float64, 2**-53, 2**-53),
+    "f32": (torch.float32, 2**-24, 2**-24),
+    "f16": (torch.float16, 2**-11, 2**-23),
+    "bf16": (torch.bfloat16, 2**-8, 2**-23),
+}
 
 
 class Kernel:
@@ -31,20 +44,29 @@ class Kernel:
 
         self.name = path.stem
         (entry,) = plan(r"// entry `(\w+)`")
-        self.type = {"f32": "float32", "f64": "float64"}[plan(r"//   a: (\w+) buffer")[0]]
+        self.type = plan(r"//   a: (\w+) buffer")[0]
         self.rows, self.terms = map(int, plan(r"//   a: \w+ buffer of (\d+)\*m\*(\d+)\*k elements"))
         self.columns = int(plan(r"//   c: \w+ buffer of \d+\*m\*(\d+)\*n elements")[0])
         self.block = tuple(map(int, plan(r"work-groups of (\d+) x (\d+) x (\d+)")))
         memory = int(plan(r"// (\d+) bytes of local memory")[0])
         self.dynamic = memory if "extern __shared__" in source else 0
-        self.function = cp.RawModule(code=source, options=("-std=c++17",), backend="nvrtc").get_function(entry)
+        # what one architecture alone has is compiled for that one, which CuPy does not do itself
+        own = "a" if "OneComputeCapability" in source else ""
+        program = nvrtc.createProgram(source, f"{entry}.cu", [], [])
+        nvrtc.compileProgram(program, [f"-arch=sm_{cp.cuda.Device().compute_capability}{own}", "-std=c++17"])
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+            file.write(nvrtc.getCUBIN(program))
+            file.flush()
+            self.function = cp.RawModule(path=file.name).get_function(entry)
+            self.function.num_regs  # loads it while the file is there
         if self.dynamic:
             self.function.max_dynamic_shared_size_bytes = self.dynamic
 
     def launch(self, size, arrays):
         m, n, k = size // self.rows, size // self.columns, size // self.terms
-        params = tuple(map(cp.int32, (m, n, k)))
-        self.function((n, m), self.block, params + arrays, shared_mem=self.dynamic)
+        params = tuple(map(np.int32, (m, n, k)))
+        pointers = tuple(np.uintp(array.data_ptr()) for array in arrays)
+        self.function((n, m), self.block, params + pointers, shared_mem=self.dynamic)
 
 
 def seconds(launch, times):
@@ -60,23 +82,26 @@ def seconds(launch, times):
 
 def compare(kernels, size, rounds):
     """Times kernels of one type at one size."""
-    a, b = (cp.random.standard_normal((size, size)).astype(kernels[0].type) for _ in range(2))
-    c, product = cp.empty_like(a), cp.empty_like(a)
-    cublas = lambda: cp.matmul(a, b, out=product)  # noqa: E731
+    dtype, unit, of_sums = TYPES[kernels[0].type]
+    a, b = (torch.randn(size, size, device="cuda", dtype=torch.float64).to(dtype) for _ in range(2))
+    c, product = torch.empty_like(a), torch.empty_like(a)
+    cublas = lambda: torch.matmul(a, b, out=product)  # noqa: E731
     cublas()
     some = np.unique(np.linspace(0, size - 1, 9).astype(int))
-    host = a[some].get().astype(np.longdouble) @ b[:, some].get().astype(np.longdouble)
+    on_host = lambda array: array.double().cpu().numpy().astype(np.longdouble)  # noqa: E731
+    host = on_host(a[some]) @ on_host(b[:, some])
 
     def error(result):
-        return float(np.abs(result[some][:, some].get() - host).max() / np.abs(host).max())
+        return float(np.abs(on_host(result[some][:, some]) - host).max() / np.abs(host).max())
 
     errors, times = {}, {kernel.name: [] for kernel in kernels}
     for kernel in kernels:
-        c.fill(cp.nan)
+        c.fill_(float("nan"))
+        torch.cuda.synchronize()
         kernel.launch(size, (a, b, c))
-        away = float(cp.abs(c - product).max() / cp.abs(product).max())
+        away = float((c.double() - product.double()).abs().max() / product.double().abs().max())
         errors[kernel.name] = (away, error(c), error(product))
-    launches = max(1, int(3e11 // size**3))
+    launches = max(1, int((3e11 if unit < 2**-20 else 3e12) // size**3))
     for _ in range(rounds):
         for kernel in random.sample(kernels, len(kernels)):
             theirs = seconds(cublas, launches)
@@ -88,11 +113,12 @@ def compare(kernels, size, rounds):
         rate = lambda s: 2e-12 * size**3 / min(s)  # noqa: E731
         low, high = ratios[len(ratios) // 4], ratios[3 * len(ratios) // 4]
         away, own, reference = errors[kernel.name]
+        wrong = "" if own <= 2 * (unit + size**0.5 * of_sums) and away == away else ", WRONG"
         print(
             f"{kernel.type} {size:6d} {kernel.name:24s} best {rate(ours):5.1f} of {rate(theirs):5.1f} TFLOP/s, "
             f"ratio {statistics.median(ratios):.3f} ({low:.3f} to {high:.3f}), "
             f"{kernel.function.num_regs} registers, {kernel.function.local_size_bytes} B spilled, "
-            f"errors: {away:.1e} to cuBLAS, {own:.1e} and {reference:.1e} to the host",
+            f"errors: {away:.1e} to cuBLAS, {own:.1e} and {reference:.1e} to the host{wrong}",
             flush=True,
         )
 
@@ -103,6 +129,8 @@ def main():
     parser.add_argument("--sizes", default="4096", help="rows, columns and terms, joined by commas")
     parser.add_argument("--rounds", type=int, default=12)
     arguments = parser.parse_args()
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     kernels = [Kernel(path) for path in arguments.sources]
     for size in map(int, arguments.sizes.split(",")):
         for kind in sorted({kernel.type for kernel in kernels}):

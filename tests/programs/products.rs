@@ -4,9 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use kingpost::codegen::{Options, Target, generate};
-use kingpost::interp::Memory;
-use kingpost::ir::Kernel;
-use kingpost::runtime::{Cache, cuda::nvrtc, open};
+use kingpost::interp::{Memory, Value};
+use kingpost::ir::{Kernel, ScalarType};
+use kingpost::runtime::{Cache, Optimisation, cuda::nvrtc, open};
 use kingpost::transforms::steps;
 use kingpost::{Loaded, Random, RelativeError};
 
@@ -67,4 +67,67 @@ fn check_copies(kernel: &Kernel) {
     let object = nvrtc::compile_for("sm_90", "dgemm", &source, &Cache::from_environment()).unwrap();
     let [resources] = object.resources.as_slice() else { panic!("{}", object.log) };
     assert_eq!(resources.spill_stores + resources.spill_loads, 0, "{}", object.log);
+}
+
+/// Products of halves: by matrix instructions of a sub-group on fragments, and by those of a team of four
+/// sub-groups on tiles.
+#[test]
+fn products_of_halves() {
+    let registers = include_str!("../../examples/hgemm_registers.kingpost");
+    let teams = include_str!("../../examples/hgemm.kingpost");
+    for (text, ty, instruction) in [
+        (registers, ScalarType::Bf16, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"),
+        (registers, ScalarType::F16, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
+        (teams, ScalarType::Bf16, "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16"),
+        (teams, ScalarType::F16, "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16"),
+    ] {
+        let kernel = scheduled(&text.replace("bf16", ty.name()));
+        // fewer tiles than buffers, and more
+        check_sums(&kernel, ty, &["c"], 1);
+        if ty == ScalarType::Bf16 {
+            check_sums(&kernel, ty, &["opencl"], 5);
+        }
+        let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+        assert!(program.source.contains(instruction), "{}", program.source);
+        if let Err(reason) = nvrtc::version() {
+            println!("skipped: {reason}");
+            continue;
+        }
+        let cache = Cache::from_environment();
+        let object = nvrtc::compile_program("sm_90", &program, Optimisation::Full, &cache).unwrap();
+        let [resources] = object.resources.as_slice() else { panic!("{}", object.log) };
+        assert_eq!(resources.spill_stores + resources.spill_loads, 0, "{}", object.log);
+    }
+}
+
+fn check_sums(kernel: &Kernel, ty: ScalarType, devices: &[&str], k: usize) {
+    let seed = Random::fresh_seed();
+    let mut random = Random::new(seed);
+    let (rows, columns, terms) = (128, 256, 64 * k);
+    let mut numbers = |len| random.numbers(len).into_iter().map(|x| ty.rounded(x)).collect::<Vec<f64>>();
+    let (a, b) = (numbers(rows * terms), numbers(terms * columns));
+    let memory = Memory::new()
+        .param("m", 1)
+        .param("n", 1)
+        .param("k", k as i64)
+        .value("a", Value::of_reals(ty, &a))
+        .value("b", Value::of_reals(ty, &b))
+        .value("c", Value::of_reals(ty, &vec![f64::NAN; rows * columns]));
+    let mut expected = vec![0.0; rows * columns];
+    for (sums, a) in expected.chunks_mut(columns).zip(a.chunks(terms)) {
+        for (x, b) in a.iter().zip(b.chunks(columns)) {
+            sums.iter_mut().zip(b).for_each(|(sum, y)| *sum += x * y);
+        }
+    }
+    let card = open("cuda").inspect_err(|e| println!("skipped: cuda: {e}"));
+    for name in devices.iter().copied().chain(card.is_ok().then_some("cuda")) {
+        let device = open(name).unwrap();
+        let program = generate(kernel, device.info().backend.target(), &Options::default()).unwrap();
+        let loaded = Loaded::new(&*device, &program, &memory).unwrap();
+        loaded.launch().unwrap();
+        let error = RelativeError::between(&loaded.f64s("c").unwrap(), &expected);
+        // results are rounded to 8 or 11 bits; sums of 320 terms in single precision lose much less
+        let unit = if ty == ScalarType::Bf16 { 2.0_f64.powi(-9) } else { 2.0_f64.powi(-12) };
+        assert!(error.is_within(1.5 * unit), "{name}, {k}, seed {seed}: {error:?}");
+    }
 }

@@ -118,8 +118,8 @@ pub struct Intrinsic {
     pub written: Vec<Name>,
     /// The instructions that it stands for.
     pub origins: Vec<InsnId>,
-    /// Whether the work-items along l.0 must arrive together.
-    pub collective: bool,
+    /// Axes of work-items, from l.0 on, along which all must arrive together.
+    pub together: u8,
     /// Whether it runs asynchronously until a completion.
     pub asynchronous: bool,
 }
@@ -380,14 +380,16 @@ impl Expr {
 
     /// The value of an element of a type as the code computes with it.
     pub fn decoded(self, ty: ScalarType) -> Self {
-        let half = ty.is_half();
-        if half { Self::Half(Coding::Decode, ty, Box::new(self)) } else { self }
+        if ty.is_half() { Self::Half(Coding::Decode, ty, Box::new(self)) } else { self }
     }
 
-    /// A real as an element of a type holds it.
+    /// A real as an element of a type holds it: what was such an element is that again.
     pub fn encoded(self, ty: ScalarType) -> Self {
-        let half = ty.is_half();
-        if half { Self::Half(Coding::Encode, ty, Box::new(self)) } else { self }
+        match (ty.is_half(), self) {
+            (_, Self::Half(Coding::Decode, from, held)) if from == ty => *held,
+            (true, value) => Self::Half(Coding::Encode, ty, Box::new(value)),
+            (false, value) => value,
+        }
     }
 
     /// A binary operation.

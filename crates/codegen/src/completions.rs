@@ -52,7 +52,7 @@ pub(crate) struct Completions {
 fn check_waits(callee: &str, code: &TargetCode, target: &TargetDescription) -> Result<(), CodegenError> {
     let text = |piece: &Piece| match piece {
         Piece::Text(text) => Some(text.clone()),
-        Piece::Element(_) | Piece::Address(_) => None,
+        Piece::Element(_) | Piece::Address(..) => None,
     };
     let text: String = code.text.iter().filter_map(text).collect();
     for Completion { instruction, waits } in target.completions {

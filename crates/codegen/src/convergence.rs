@@ -1,45 +1,56 @@
-//! The last check of code that the work-items of a row run together: no condition on its way may
+//! The last check of code that the work-items along some axes run together: no condition on its way may
 //! send them apart.
 
 use crate::ast::{Block, Expr, Name, Stmt};
 use crate::error::CodegenError;
 use std::collections::BTreeSet;
 
-/// Checks that collective code stands where all work-items along l.0 arrive together.
+/// Checks that code for all work-items along a number of axes, from l.0 on, stands where they arrive together.
 ///
 /// `uniform`: parameters passed by value and hardware indices that are the same for all of them.
 ///
 /// # Errors
 /// [`CodegenError::DivergentIntrinsic`] with the condition.
-pub(crate) fn check(body: &Block, uniform: &BTreeSet<Name>) -> Result<(), CodegenError> {
-    walk(body, &mut uniform.clone(), None)
+pub(crate) fn check(body: &Block, uniform: &BTreeSet<Name>, axes: u8) -> Result<(), CodegenError> {
+    walk(body, &mut uniform.clone(), None, axes)
 }
 
-fn walk(block: &Block, uniform: &mut BTreeSet<Name>, divergent: Option<&Expr>) -> Result<(), CodegenError> {
+fn walk(
+    block: &Block,
+    uniform: &mut BTreeSet<Name>,
+    divergent: Option<&Expr>,
+    axes: u8,
+) -> Result<(), CodegenError> {
     for stmt in block {
         match stmt {
-            Stmt::Intrinsic(i) if i.collective => {
+            Stmt::Intrinsic(i) if i.together == axes => {
                 if let Some(condition) = divergent {
+                    let along = match axes {
+                        1 => "l.0",
+                        2 => "l.0 and l.1",
+                        _ => "l.0, l.1 and l.2",
+                    };
                     return Err(CodegenError::DivergentIntrinsic {
                         callee: i.name.clone(),
+                        along,
                         condition: crate::print::expression(condition),
                     });
                 }
             }
             Stmt::If { condition, body } => {
-                let here = divergent.or((!is_uniform(condition, uniform)).then_some(condition));
-                walk(body, uniform, here)?;
+                let here = divergent.or((!is_uniform(condition, uniform, axes)).then_some(condition));
+                walk(body, uniform, here, axes)?;
             }
             Stmt::For(f) => {
-                let bound = [&f.lower, &f.upper].into_iter().find(|e| !is_uniform(e, uniform));
+                let bound = [&f.lower, &f.upper].into_iter().find(|e| !is_uniform(e, uniform, axes));
                 let new = bound.is_none() && uniform.insert(f.name.clone());
-                walk(&f.body, uniform, divergent.or(bound))?;
+                walk(&f.body, uniform, divergent.or(bound), axes)?;
                 if new {
                     uniform.remove(&f.name);
                 }
             }
             Stmt::Declare(d) => {
-                if d.constant && d.value.as_ref().is_some_and(|v| is_uniform(v, uniform)) {
+                if d.constant && d.value.as_ref().is_some_and(|v| is_uniform(v, uniform, axes)) {
                     uniform.insert(d.name.clone());
                 }
             }
@@ -54,16 +65,16 @@ fn walk(block: &Block, uniform: &mut BTreeSet<Name>, divergent: Option<&Expr>) -
     Ok(())
 }
 
-/// Whether all work-items of a row find the same value: nothing is read but what is known to be the
+/// Whether all work-items along the axes find the same value: nothing is read but what is known to be the
 /// same.
-fn is_uniform(e: &Expr, uniform: &BTreeSet<Name>) -> bool {
+fn is_uniform(e: &Expr, uniform: &BTreeSet<Name>, axes: u8) -> bool {
     let mut same = true;
     e.for_each(&mut |e| {
         if let Expr::Load(place) = e {
             same &= place.offset.is_none() && uniform.contains(&place.name);
         }
         if let Expr::Hardware { group, axis } = e {
-            same &= *group || *axis > 0;
+            same &= *group || *axis >= axes;
         }
     });
     same
@@ -84,8 +95,12 @@ mod tests {
     }
 
     fn matrix() -> Stmt {
+        called(1)
+    }
+
+    fn called(together: u8) -> Stmt {
         let (name, pieces, written, origins) = ("matrix".into(), Vec::new(), Vec::new(), Vec::new());
-        Stmt::Intrinsic(Intrinsic { name, pieces, written, origins, collective: true, asynchronous: false })
+        Stmt::Intrinsic(Intrinsic { name, pieces, written, origins, together, asynchronous: false })
     }
 
     fn repeated(name: &str, upper: Expr, body: Block) -> Stmt {
@@ -105,7 +120,8 @@ mod tests {
 
     fn found(body: Stmt) -> Result<(), String> {
         let uniform = ["n".into(), "g".into()].into();
-        check(&vec![body], &uniform).map_err(|e| e.to_string())
+        let check = |axes| check(&vec![body.clone()], &uniform, axes);
+        check(1).and(check(2)).map_err(|e| e.to_string())
     }
 
     #[test]
@@ -115,6 +131,17 @@ mod tests {
         let group =
             Stmt::If { condition: less(Expr::Hardware { group: true, axis: 0 }, 3), body: vec![matrix()] };
         assert_eq!(found(group), Ok(()));
+    }
+
+    #[test]
+    fn sub_groups_of_a_team_stay_together() {
+        let row = |axis, body| Stmt::If {
+            condition: less(Expr::Hardware { group: false, axis }, 3),
+            body: vec![body],
+        };
+        assert_eq!(found(row(1, called(1))), Ok(()));
+        assert_eq!(found(row(2, called(2))), Ok(()));
+        assert!(found(row(1, called(2))).is_err_and(|e| e.contains("along l.0 and l.1 together")));
     }
 
     #[test]

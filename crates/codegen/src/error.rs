@@ -45,6 +45,10 @@ pub enum CodegenError {
     )]
     GlobalTemporary { var: String },
     #[error(
+        "`{var}` has a swizzle, and nobody passes such an array; give it strides, and swizzle a copy of it"
+    )]
+    SwizzledArgument { var: String },
+    #[error(
         "the bounds of `{iname}` mention `{var}`, which lies behind a pointer; copy it to a temporary before the loop"
     )]
     BoundBehindPointer { iname: String, var: String },
@@ -77,9 +81,9 @@ pub enum CodegenError {
     )]
     ChangingDomain { iname: String, var: String },
     #[error(
-        "`{callee}` must be run by the work-items along l.0 together, and `{condition}` may send them apart; let the loop around it have exact bounds"
+        "`{callee}` must be run by the work-items along {along} together, and `{condition}` may send them apart; let the loop around it have exact bounds"
     )]
-    DivergentIntrinsic { callee: String, condition: String },
+    DivergentIntrinsic { callee: String, along: &'static str, condition: String },
     #[error(
         "the work-items of a sub-group hold `{var}`, and l.0 has {found} of them, needed a power of two; split the loops on l.0 so, or make it local"
     )]

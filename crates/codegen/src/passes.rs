@@ -194,8 +194,11 @@ fn enclose_loops(work: &mut Work<'_>) -> Result<(), CodegenError> {
 
 fn check_convergence(work: &mut Work<'_>) -> Result<(), CodegenError> {
     let scalars = uniform_scalars(work.placed.kernel, &work.storage.names);
-    let uniform = same_in_a_row(&work.env, &work.function.params, scalars);
-    convergence::check(&work.function.body, &uniform)
+    for axes in 1..=3 {
+        let uniform = same_along(&work.env, &work.function.params, &scalars, axes);
+        convergence::check(&work.function.body, &uniform, axes)?;
+    }
+    Ok(())
 }
 
 fn work_items(work: &mut Work<'_>) -> Result<(), CodegenError> {
@@ -274,12 +277,12 @@ fn known_multiples(env: &Env<'_>) -> BTreeMap<Name, u64> {
 
 /// Names of values that all work-items along l.0 share: parameters, indices along other axes, and
 /// `scalars`.
-fn same_in_a_row(env: &Env<'_>, params: &[Param], scalars: Vec<Name>) -> BTreeSet<Name> {
+fn same_along(env: &Env<'_>, params: &[Param], scalars: &[Name], axes: u8) -> BTreeSet<Name> {
     let values = params.iter().filter(|p| p.buffer.is_none()).map(|p| p.name.clone());
     let along = |group: bool, axes: std::ops::Range<u8>| {
         axes.map(move |axis| env.name(env.hardware(group, axis)).clone())
     };
-    values.chain(scalars).chain(along(true, 0..3)).chain(along(false, 1..3)).collect()
+    values.chain(scalars.iter().cloned()).chain(along(true, 0..3)).chain(along(false, axes..3)).collect()
 }
 
 /// The integer arrays that the program only reads, with the types of their values.

@@ -244,10 +244,10 @@ fn aligned_for_calls(
     let mut found: BTreeMap<Name, u64> = BTreeMap::new();
     for call in callees::with_code(kernel, target)?.values() {
         let code = kernel.callees[call.callee].code_for(target.name);
-        let Some((code, bytes)) = code.and_then(|code| Some((code, code.aligned?))) else { continue };
-        for piece in &code.text {
-            if let Piece::Address(access) = piece
+        for (code, piece) in code.iter().flat_map(|code| code.text.iter().map(move |piece| (code, piece))) {
+            if let Piece::Address(access, run) = piece
                 && let Some(Arg::Window(window)) = call.binding.args.get(access.var.index())
+                && let Some(bytes) = code.alignment(*run, kernel.vars[window.var].ty)
             {
                 let most = found.entry(storage.names[window.var.index()].clone()).or_default();
                 *most = bytes.max(*most);

@@ -48,6 +48,9 @@ impl Storage {
                 vector_lanes(var).map_err(|why| CodegenError::VectorAxis { var: var.name.clone(), why })?;
             }
             if var.kind != VarKind::Temporary {
+                if var.layout.swizzle.is_some() {
+                    return Err(CodegenError::SwizzledArgument { var: var.name.clone() });
+                }
                 continue;
             }
             if var.space == AddressSpace::Global {

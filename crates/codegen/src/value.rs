@@ -281,6 +281,26 @@ fn within(env: &Env<'_>, op: Op, a: Value, b: Value, known: Interval) -> Value {
     Value::Int(Expr::binary(op, ea, eb), ty, range)
 }
 
+/// `a ^ b` of integers from 0 to `extent`, a power of two: so are the results.
+pub(crate) fn exclusive_or(env: &Env<'_>, a: &Value, b: &Value, extent: i64) -> Value {
+    let constant = |v: &Value| match v {
+        Value::Affine(e) => env.resolve(e).as_constant(),
+        Value::Int(..) | Value::Word(..) | Value::Real(..) | Value::Complex(..) | Value::Bool(_) => None,
+    };
+    match (constant(a), constant(b)) {
+        (Some(x), Some(y)) => Value::Affine(Affine::constant(x ^ y)),
+        (None, Some(0)) => a.clone(),
+        (Some(0), None) => b.clone(),
+        _ => {
+            let ((a, ta, _), (b, tb, _)) = (a.as_integer(env), b.as_integer(env));
+            let range = Interval::new(0, i128::from(extent) - 1);
+            let is_wide = ta == ScalarType::I64 || tb == ScalarType::I64;
+            let ty = if is_wide { ScalarType::I64 } else { ScalarType::I32 };
+            Value::Int(Expr::binary(Op::BitXor, a, b), ty, range)
+        }
+    }
+}
+
 /// Quotient or remainder, rounded down; plain operators where neither operand can be negative.
 pub(crate) fn divide(env: &Env<'_>, a: Value, b: Value, function: IntFn) -> (Expr, ScalarType, Interval) {
     let ((ea, ta, ra), (eb, tb, rb)) = (a.as_integer(env), b.as_integer(env));

@@ -129,7 +129,12 @@ function banks(i, access, env) {
     if (l0) at[l0.name] = p;
     if (l1) at[l1.name] = span(l1, at)[0];
     if (l0 && !anyHolds(l0.domain, at)) continue;
-    lanes.push(access.index.reduce((sum, row, n) => sum + value(row, at) * strides[n], 0));
+    const index = access.index.map((row) => value(row, at));
+    if (array.swizzle) {
+      const [axis, by] = array.swizzle;
+      index[axis] ^= index[by] % value(array.shape[axis], state.params);
+    }
+    lanes.push(index.reduce((sum, e, n) => sum + e * strides[n], 0));
   }
   if (lanes.some(Number.isNaN) || !lanes.length) return null;
   const per = Math.max(1, Math.min(32, Math.floor(128 / array.bytes)));

@@ -109,6 +109,9 @@ pub struct Array {
     pub shape: Vec<Row>,
     /// Elements between neighbours along each axis, where they are affine.
     pub strides: Option<Vec<Row>>,
+    /// The axis that a swizzle permutes, and the one by whose index.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub swizzle: Option<[u32; 2]>,
 }
 
 /// An instruction with the loops around it.

@@ -72,6 +72,7 @@ pub fn arrays(kernel: &Kernel) -> BTreeMap<String, Array> {
         space: var.space.name(),
         shape: rows(&var.shape),
         strides: strides(var, &vec![false; var.shape.len()]).map(|all| rows(&all)),
+        swizzle: var.layout.swizzle.map(|s| [s.axis, s.by]),
     };
     others.map(|var| (var.name.clone(), array(var))).collect()
 }

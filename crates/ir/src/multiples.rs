@@ -16,13 +16,14 @@ use crate::expr::{Access, BinaryOp, Expr, UnaryOp};
 use crate::ids::{Id, InameId, VarId};
 use crate::kernel::{Kernel, VarKind, Variable};
 
-/// The largest power of two that is asked for: the elements of the widest vectors.
-pub const MOST: u64 = 16;
+/// The largest power of two that is asked for: the bytes between parts of local memory that are read by
+/// descriptors.
+pub const MOST: u64 = 1024;
 
 /// The largest power of two, at most [`MOST`], that divides an integer.
 #[must_use]
 pub fn of_constant(c: i64) -> u64 {
-    (1 << c.trailing_zeros().min(4)).min(MOST)
+    1 << c.trailing_zeros().min(MOST.trailing_zeros())
 }
 
 /// The same of a sum.
@@ -131,7 +132,8 @@ impl Multiples {
     }
 
     /// The divisor of an index.
-    fn of_index(&self, e: &Expr) -> u64 {
+    #[must_use]
+    pub fn of_index(&self, e: &Expr) -> u64 {
         if let Some(affine) = e.as_affine() {
             return self.of_affine(&affine);
         }
@@ -159,20 +161,32 @@ impl Multiples {
     #[must_use]
     pub fn of_element(&self, kernel: &Kernel, element: &Access) -> u64 {
         let array = &kernel.vars[element.var];
-        let along = element.index.iter().zip(self.of_strides(array));
-        let by_axes =
-            along.map(|(index, stride)| of_product(self.of_index(index), stride)).fold(MOST, of_sum);
+        let by_axes = self.of_kept(array, element, &vec![false; array.shape.len()]);
         // terms of two axes may cancel
         by_axes.max(flat_position(array, element).map_or(1, |flat| self.of_affine(&flat)))
     }
 
-    fn of_strides(&self, array: &Variable) -> Vec<u64> {
+    /// The same where axes that are `sliced` are none of the array in code.
+    #[must_use]
+    pub fn of_kept(&self, array: &Variable, element: &Access, sliced: &[bool]) -> u64 {
+        let mut of_axes: Vec<u64> = element.index.iter().map(|index| self.of_index(index)).collect();
+        if let Some(swizzle) = array.layout.swizzle {
+            // an exclusive-or keeps the zeros at the end that both have
+            let (axis, by) = (swizzle.axis as usize, swizzle.by as usize);
+            of_axes[axis] = of_sum(of_axes[axis], of_axes[by]);
+        }
+        let along = of_axes.into_iter().zip(self.of_strides(array, sliced)).zip(sliced);
+        let along = along.filter(|(_, sliced)| !**sliced);
+        along.map(|((index, stride), _)| of_product(index, stride)).fold(MOST, of_sum)
+    }
+
+    fn of_strides(&self, array: &Variable, sliced: &[bool]) -> Vec<u64> {
         if let Some(strides) = array.layout.strides() {
             return strides.iter().map(|s| self.of_affine(s)).collect();
         }
         let mut stride = 1;
         let mut strides = vec![1; array.shape.len()];
-        for k in array.layout.order(array.shape.len()).into_iter().rev() {
+        for k in array.layout.order(array.shape.len()).into_iter().rev().filter(|k| !sliced[*k]) {
             strides[k] = stride;
             stride = of_product(stride, self.of_affine(&array.shape[k]));
         }
@@ -186,9 +200,12 @@ fn raise(known: &mut u64, found: u64) -> bool {
     grown
 }
 
-/// The flat position of an element, if it is affine.
+/// The flat position of an element, if it is affine and its array has no swizzle.
 #[must_use]
 pub fn flat_position(array: &Variable, element: &Access) -> Option<Affine> {
+    if array.layout.swizzle.is_some() {
+        return None;
+    }
     let along = element.index.iter().zip(strides(array));
     along.into_iter().try_fold(Affine::constant(0), |sum, (index, stride)| {
         let (index, stride) = (index.as_affine()?, stride?);
@@ -252,7 +269,7 @@ mod tests {
             ("", "q, 2*q", "i, 2*j + 1", 1),
             ("", "n, n", "i, j", 1),
             ("assume n mod 64 == 0\n", "n, n", "i, j", 4),
-            ("assume n mod 64 == 0\n", "n, n", "i, 0", 16),
+            ("assume n mod 64 == 0\n", "n, n", "i, 0", 64),
             ("assume n == 2*m\nassume m mod 4 == 0\n", "n, n", "i, 0", 8),
             ("assume 3*n == 2*m\n", "n, n", "i, 0", 2),
             ("assume 2*n == m\n", "n, n", "i, 0", 1),

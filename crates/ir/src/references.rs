@@ -43,7 +43,7 @@ impl Kernel {
             let pieces = callee.code.iter().flat_map(|code| &code.text);
             let found = pieces.filter_map(|piece| match piece {
                 Piece::Text(_) => None,
-                Piece::Element(access) | Piece::Address(access) => {
+                Piece::Element(access) | Piece::Address(access, _) => {
                     callee.kernel.foreign_in_expr(&Expr::Load(access.clone()))
                 }
             });

@@ -33,7 +33,7 @@ use crate::domain::Domain;
 use crate::expr::Expr;
 use crate::ids::{Id, InameId, InsnId, VarId};
 use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Node, VarKind};
-use crate::layout::keeps_elements_apart;
+use crate::layout::{broken_swizzle, keeps_elements_apart};
 use crate::places::Places;
 use crate::records::Declared;
 use crate::types::{Class, ScalarType};
@@ -307,6 +307,9 @@ impl Kernel {
         }
         if var.layout.vector_axis.is_some_and(|a| a as usize >= var.shape.len()) {
             return error("the vector axis is not one of its axes");
+        }
+        if let Some(why) = broken_swizzle(var) {
+            return error(why);
         }
         let space = |why| Err(KernelError::Space { var: var.name.clone(), space: var.space.name(), why });
         let of_fields = var.ty.record().and_then(|record| record.fields.iter().map(|f| f.ty.bytes()).min());

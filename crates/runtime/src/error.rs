@@ -574,6 +574,9 @@ fn feature_text(feature: Feature) -> String {
         Feature::Fp64 => "double precision".into(),
         Feature::Int64Atomics => "64-bit integer atomics".into(),
         Feature::ComputeCapability(c) => format!("compute capability {}.{}", c / 10, c % 10),
+        Feature::OneComputeCapability(c) => {
+            format!("compute capability {}.{}, no other", c / 10, c % 10)
+        }
     }
 }
 

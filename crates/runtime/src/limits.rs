@@ -15,11 +15,8 @@ pub(crate) fn check_limits(program: &Program, info: &DeviceInfo) -> Result<(), R
         let has = match feature {
             Feature::Fp64 => info.fp64,
             Feature::Int64Atomics => info.int64_atomics,
-            Feature::ComputeCapability(needed) => info
-                .arch
-                .strip_prefix("sm_")
-                .and_then(|n| n.parse().ok())
-                .is_some_and(|has: u32| has >= needed),
+            Feature::ComputeCapability(needed) => capability(info).is_some_and(|has| has >= needed),
+            Feature::OneComputeCapability(needed) => capability(info) == Some(needed),
         };
         if !has {
             return Err(RuntimeError::MissingFeature { entry, feature, device });
@@ -45,6 +42,11 @@ pub(crate) fn check_limits(program: &Program, info: &DeviceInfo) -> Result<(), R
         }
     }
     Ok(())
+}
+
+/// The compute capability of a device of CUDA, times ten.
+fn capability(info: &DeviceInfo) -> Option<u32> {
+    info.arch.strip_prefix("sm_").and_then(|n| n.parse().ok())
 }
 
 fn check_group(program: &Program, info: &DeviceInfo) -> Result<(), RuntimeError> {

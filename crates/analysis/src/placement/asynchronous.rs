@@ -11,34 +11,40 @@
 //! least `min { t(sink) - t(source) : o equal, t(source) < t(sink) }` iterations apart.
 
 use crate::Analysis;
+use crate::deps::Dependence;
 use crate::placement::barriers::Barrier;
 use crate::placement::refusal::PlacementError;
 use crate::polyhedral::{equal_values, step};
 use kingpost_ir::Domain;
 use kingpost_ir::affine::Atom;
-use kingpost_ir::calls::touched_later;
+use kingpost_ir::calls::{read_together, touched_later};
 use kingpost_ir::ids::{InameId, InsnId, VarId};
 use kingpost_ir::kernel::{AddressSpace, AxisTag};
 use kingpost_isl as isl;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// What calls that complete later touch until then.
+/// What calls that complete later touch until then, and what work-items read together.
 #[derive(Default)]
-pub(super) struct Later(BTreeSet<(InsnId, VarId)>);
+pub(super) struct Later {
+    touched: BTreeSet<(InsnId, VarId)>,
+    together: BTreeMap<(InsnId, VarId), u8>,
+}
 
 impl Later {
     pub(super) fn of(analysis: &Analysis) -> Result<Self, PlacementError> {
         let kernel = analysis.kernel();
         let mut found = Self::default();
-        if !kernel.callees.values().any(|c| c.is_asynchronous()) {
+        if !kernel.callees.values().any(|c| c.is_asynchronous() || c.is_collective()) {
             return Ok(found);
         }
         for call in kernel.calls().map_err(PlacementError::Calls)? {
             let callee = &kernel.callees[call.callee];
-            if callee.is_asynchronous() {
-                for var in touched_later(callee, &call.binding) {
-                    found.0.extend(call.binding.insns.iter().map(|insn| (*insn, var)));
-                }
+            let insns = || call.binding.insns.iter().copied();
+            for var in touched_later(callee, &call.binding).into_iter().filter(|_| callee.is_asynchronous()) {
+                found.touched.extend(insns().map(|insn| (insn, var)));
+            }
+            for var in read_together(callee, &call.binding) {
+                found.together.extend(insns().map(|insn| ((insn, var), callee.axes_together())));
             }
         }
         Ok(found)
@@ -46,12 +52,19 @@ impl Later {
 
     /// Whether anything completes later.
     pub(super) fn any(&self) -> bool {
-        !self.0.is_empty()
+        !self.touched.is_empty()
     }
 
     /// Whether a completion must follow what an instruction does with a variable.
     pub(super) fn completes(&self, insn: InsnId, var: VarId) -> bool {
-        self.0.contains(&(insn, var))
+        self.touched.contains(&(insn, var))
+    }
+
+    /// Whether any work-item along an axis may read what an instruction reads of a variable: code that takes
+    /// its address reads it in another way than the meaning says.
+    pub(super) fn reads_for_others(&self, d: &Dependence, axis: u8) -> bool {
+        let along = |insn| self.together.get(&(insn, d.var)).is_some_and(|axes| axis < *axes);
+        along(d.source) || along(d.sink)
     }
 }
 

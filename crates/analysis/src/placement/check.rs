@@ -263,6 +263,11 @@ impl Checker<'_, '_> {
     /// iteration of the loops around changes nothing: not what another has written before, nor what
     /// that has read since.
     fn part_along(&self, d: &Dependence, axis: Axis) -> Option<Part> {
+        if let Axis::Local(along) = axis
+            && self.later.reads_for_others(d, along)
+        {
+            return Some(Part::whole());
+        }
         let position = |insn| self.poly.position(insn);
         let again = match d.kind {
             DependenceKind::Output => d.source == d.sink,
@@ -287,6 +292,9 @@ impl Checker<'_, '_> {
         }
         let between = |axis: &Axis| match (axis, self.difference(d, *axis)) {
             (Axis::Local(0), Difference::Where(..)) => self.between_sub_groups(d).part(),
+            (Axis::Local(along), _) if *along > 0 && self.later.reads_for_others(d, *along) => {
+                Some(Part::whole())
+            }
             (_, difference) => difference.part(),
         };
         let apart: Vec<_> = items.iter().filter_map(between).collect();

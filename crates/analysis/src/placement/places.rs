@@ -13,7 +13,7 @@ pub(super) fn place(
     index: &[Option<Affine>],
 ) -> Option<Affine> {
     let variable = &kernel.vars[var];
-    if variable.layout.vector_axis.is_some() {
+    if variable.layout.vector_axis.is_some() || variable.layout.swizzle.is_some() {
         return None;
     }
     let mut without = vec![false; variable.shape.len()];

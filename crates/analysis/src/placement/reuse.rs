@@ -108,6 +108,9 @@ const MAX_UNKNOWN: i64 = 1024;
 /// What all values of indices that are not affine, which may be any along their axes, add to a place.
 fn unknown_places(kernel: &Kernel, var: VarId, site: &AccessSite) -> Option<Vec<i64>> {
     let variable = &kernel.vars[var];
+    if variable.layout.swizzle.is_some() {
+        return None;
+    }
     let strides = kingpost_ir::layout::strides(variable, &vec![false; variable.shape.len()])?;
     let mut places = vec![0];
     for ((index, stride), extent) in site.index.iter().zip(&strides).zip(&variable.shape) {

@@ -10,7 +10,7 @@ use kingpost_interp::lower;
 use kingpost_ir::affine::{Affine, Atom};
 use kingpost_ir::ids::{Id, InameId, VarId};
 use kingpost_ir::kernel::{AddressSpace, AxisTag, Kernel, VarKind};
-use kingpost_ir::layout::strides;
+use kingpost_ir::layout::{position_along, strides};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -123,7 +123,8 @@ fn image_address(setting: &Setting<'_>, id: VarId, image: &Image) -> Option<Affi
     let index = image.index.as_ref()?;
     let strides = strides(var, &vec![false; var.shape.len()])?;
     let mut address = Affine::constant(0);
-    for (at, stride) in index.iter().zip(&strides) {
+    for (axis, stride) in strides.iter().enumerate() {
+        let at = position_along(var, axis, index)?;
         let stride = stride.substitute(&|atom| setting.fixed(atom)).as_constant()?;
         address = address.plus(&at.times(stride));
     }

@@ -5,7 +5,7 @@ use crate::ast::{Block, CodePiece, Intrinsic, Stmt};
 use crate::error::CodegenError;
 use kingpost_ir::calls::{Arg, Binding, Call, CallPlace, Callee, Piece, TargetCode};
 use kingpost_ir::{
-    Access, AddressSpace, AxisTag, Direction, Expr as Ir, Id, InameId, Kernel, VarId, VarKind,
+    Access, AddressSpace, AxisTag, Direction, Expr as Ir, Id, InameId, Kernel, Multiples, VarId, VarKind,
 };
 
 impl<'k> Lower<'k> {
@@ -95,7 +95,10 @@ impl<'k> Lower<'k> {
         self.at_lane_zero = call.binding.insns.iter().all(|i| self.is_at_lane_zero(*i));
         let mut block = Block::new();
         let pieces = self.with_prelude(&mut block, |this| {
-            code.text.iter().map(|piece| this.piece(call, callee, piece)).collect::<Result<Vec<_>, _>>()
+            code.text
+                .iter()
+                .map(|piece| this.piece(call, (callee, code), piece))
+                .collect::<Result<Vec<_>, _>>()
         })?;
         let mut written: Vec<_> = call
             .binding
@@ -110,17 +113,22 @@ impl<'k> Lower<'k> {
             pieces,
             written,
             origins: call.binding.insns.clone(),
-            collective: callee.is_collective(),
+            together: callee.axes_together(),
             asynchronous: code.completes.is_some(),
         }));
         Ok(Some(super::guarded(guard, block)))
     }
 
-    fn piece(&mut self, call: &Call, callee: &Callee, piece: &Piece) -> Result<CodePiece, CodegenError> {
-        let (access, address) = match piece {
+    fn piece(
+        &mut self,
+        call: &Call,
+        (callee, code): (&Callee, &TargetCode),
+        piece: &Piece,
+    ) -> Result<CodePiece, CodegenError> {
+        let (access, address, run) = match piece {
             Piece::Text(text) => return Ok(CodePiece::Text(text.clone())),
-            Piece::Element(access) => (access, false),
-            Piece::Address(access) => (access, true),
+            Piece::Element(access) => (access, false, None),
+            Piece::Address(access, run) => (access, true, *run),
         };
         let name = &callee.kernel.vars[access.var].name;
         let Some(element) = call.binding.element(access) else {
@@ -131,7 +139,7 @@ impl<'k> Lower<'k> {
         };
         let is_value =
             matches!(call.binding.args.get(access.var.index()), Some(Arg::Value(_) | Arg::Param(_)));
-        let code = match &element {
+        let value = match &element {
             Ir::Load(named) if !is_value => {
                 let refuse = |why: &'static str| CodegenError::IntrinsicElement {
                     callee: callee.name().into(),
@@ -143,6 +151,12 @@ impl<'k> Lower<'k> {
                     return Err(refuse("lies in registers of another work-item, which nobody else can read"));
                 }
                 let written = callee.kernel.vars[access.var].kind != VarKind::Argument(Direction::In);
+                let bytes = code.alignment(run, callee.kernel.vars[access.var].ty);
+                if address && !self.is_aligned(named, bytes) {
+                    return Err(refuse(
+                        "is not known to lie in registers at as many bytes as the code needs",
+                    ));
+                }
                 match (self.lane_read(named)?, self.shuffles_reach_all()) {
                     (None, _) => crate::ast::Expr::Load(self.place(named)?),
                     (Some(_), _) if address => {
@@ -181,11 +195,20 @@ impl<'k> Lower<'k> {
                 self.stored(value, ty)
             }
         };
-        Ok(if address { CodePiece::Address(code) } else { CodePiece::Value(code) })
+        Ok(if address { CodePiece::Address(value) } else { CodePiece::Value(value) })
     }
 }
 
 impl Lower<'_> {
+    /// Whether an element in registers lies at a multiple of some bytes among those of its work-item; of all
+    /// of them in other memory, the verifier knows.
+    fn is_aligned(&self, element: &Access, bytes: Option<u64>) -> bool {
+        let var = &self.kernel.vars[element.var];
+        let sliced = &self.placed.placement.sliced[element.var.index()];
+        let Some(bytes) = bytes.filter(|_| sliced.contains(&true)) else { return true };
+        Multiples::of(self.kernel).of_kept(var, element, sliced) * var.ty.bytes() >= bytes
+    }
+
     /// Whether an element that the code names is in the slice of a private array that the work-item
     /// itself holds: that of what the meaning accesses through the same argument. The lanes of a
     /// sub-group are for [`Lower::lane_read`].
@@ -218,7 +241,7 @@ fn windows(binding: &Binding) -> impl Iterator<Item = VarId> + '_ {
 fn addresses_private(kernel: &Kernel, binding: &Binding, code: &TargetCode) -> bool {
     code.text.iter().any(|piece| match piece {
         Piece::Text(_) | Piece::Element(_) => false,
-        Piece::Address(access) => match binding.args.get(access.var.index()) {
+        Piece::Address(access, _) => match binding.args.get(access.var.index()) {
             Some(Arg::Window(window)) => {
                 let var = &kernel.vars[window.var];
                 var.space == AddressSpace::Private && var.kind != VarKind::Argument(Direction::In)

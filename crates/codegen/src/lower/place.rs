@@ -1,11 +1,11 @@
 //! Accesses: an element of a variable as a flat offset into its buffer.
 
 use super::Lower;
-use crate::ast::{Expr, Name, Op, Place};
+use crate::ast::{Expr, IntFn, Name, Op, Place};
 use crate::complex::ComplexOp;
 use crate::error::CodegenError;
 use crate::interval::Interval;
-use crate::value::{Value, arithmetic};
+use crate::value::{Value, arithmetic, divide, exclusive_or};
 use kingpost_ir::{
     Access, AddressSpace, Affine, AxisTag, Class, Expr as IrExpr, Id, InameId, Kernel, Layout, TableData,
     VarId, VarKind, Variable,
@@ -109,12 +109,44 @@ impl<'k> Lower<'k> {
                 index.push((k, self.index(e)?));
             }
         }
+        self.swizzle(var, access, &mut index)?;
         let strides = &self.strides[access.var.index()];
         let offset = match strides.get_or_init(|| kingpost_ir::layout::strides(var, sliced)) {
             Some(strides) => self.strided(strides, index),
             None => self.nested(var, index),
         };
         Ok(Place::element(name, offset.as_integer(&self.env).0))
+    }
+
+    /// The position along an axis instead of the index, where the layout swizzles one:
+    /// `u ^ (r mod 2^b)`. One that is sliced has no position.
+    fn swizzle(
+        &mut self,
+        var: &Variable,
+        access: &Access,
+        index: &mut [(usize, Value)],
+    ) -> Result<(), CodegenError> {
+        let Some(swizzle) = var.layout.swizzle else { return Ok(()) };
+        let [axis, by] = [swizzle.axis, swizzle.by].map(|axis| axis as usize);
+        let Some((_, unit)) = index.iter_mut().find(|(k, _)| *k == axis) else { return Ok(()) };
+        let Some(extent) = var.shape[axis].as_constant() else {
+            return Err(self.internal("a swizzled axis of parametric extent"));
+        };
+        // of a sliced one, too: a work-item's own elements are permuted alike
+        let row = match self.index(&access.index[by])? {
+            Value::Affine(row) => Value::Affine(row.minus(&row.floor_div(extent).times(extent))),
+            row @ (Value::Int(..)
+            | Value::Word(..)
+            | Value::Real(..)
+            | Value::Complex(..)
+            | Value::Bool(_)) => {
+                let (row, ty, range) =
+                    divide(&self.env, row, Value::Affine(Affine::constant(extent)), IntFn::Mod);
+                Value::Int(row, ty, range)
+            }
+        };
+        *unit = exclusive_or(&self.env, unit, &row, extent);
+        Ok(())
     }
 
     /// `sum index * stride`.

@@ -104,7 +104,7 @@ impl<'k> Lower<'k> {
             pieces: shuffle.iter().map(|word| piece(part, word)).collect(),
             written: vec![name.clone()],
             origins: Vec::new(),
-            collective: true,
+            together: 1,
             asynchronous: false,
         };
         let shuffles: Vec<Stmt> = parts.iter().map(|part| Stmt::Intrinsic(shuffle(part))).collect();

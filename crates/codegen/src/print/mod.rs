@@ -267,7 +267,8 @@ impl Printer {
         if offset == 0 {
             let words = &self.dialect.words;
             let plain = self.aligned.is_empty() && !self.provides_pairs;
-            let align = if plain { String::new() } else { (words.aligned)(16) };
+            let most = self.aligned.iter().map(|(_, bytes)| *bytes).fold(16, u64::max);
+            let align = if plain { String::new() } else { (words.aligned)(most) };
             self.line(&format!("extern {}{align}double local_memory[];", words.local));
         }
         let offset = offset.next_multiple_of(self.alignment(&d.name).unwrap_or(1).max(d.ty.bytes()));

@@ -70,7 +70,7 @@ pub(crate) const CUDA: TargetDescription = TargetDescription {
     posix: Posix::Known,
     completions: PTX,
     feature: capability,
-    features: "`sm_80` and the like",
+    features: "`sm_80`, `sm_90a` and the like",
     cuts_at_barriers: false,
     words: Words {
         ty,
@@ -131,9 +131,13 @@ pub(super) const PTX: &[Completion] = &[
     Completion { instruction: "wgmma.mma_async", waits: &["wgmma.wait_group"] },
 ];
 
-/// `sm_80` is a compute capability of 8.0.
+/// `sm_80` is a compute capability of 8.0 or more, `sm_90a` one of 9.0 alone.
 fn capability(name: &str) -> Option<Feature> {
-    name.strip_prefix("sm_")?.parse().ok().map(Feature::ComputeCapability)
+    let number = name.strip_prefix("sm_")?;
+    match number.strip_suffix('a') {
+        Some(number) => number.parse().ok().map(Feature::OneComputeCapability),
+        None => number.parse().ok().map(Feature::ComputeCapability),
+    }
 }
 
 fn ty(ty: ScalarType) -> &'static str {

@@ -69,6 +69,8 @@ pub enum Feature {
     Int64Atomics,
     /// At least this compute capability of CUDA, times ten (80 for `sm_80`).
     ComputeCapability(u32),
+    /// This compute capability of CUDA alone, with what only it has (90 for `sm_90a`).
+    OneComputeCapability(u32),
 }
 
 /// What a target has, and how it writes it.

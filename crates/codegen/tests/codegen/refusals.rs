@@ -54,7 +54,7 @@ fn refuses_a_feature_it_does_not_know() {
     );
     assert_eq!(
         refusal(Target::Cuda, &text),
-        "the code of `add_up` needs `wings`, which is no feature of a cuda device; there is `sm_80` and the like"
+        "the code of `add_up` needs `wings`, which is no feature of a cuda device; there is `sm_80`, `sm_90a` and the like"
     );
 }
 
@@ -154,4 +154,37 @@ fn clashes_need_values_of_the_types() {
     assert!(wide.contains("with n = 1099511627777"), "{wide}");
     let kernel = parse(&text("i32")).unwrap();
     generate(&kernel, Target::C, &Options::default()).unwrap();
+}
+
+#[test]
+fn refuses_a_swizzled_argument() {
+    let text = "kernel k\narg x: f64[4, 8] in swizzle(1 ^= 0)\narg y: f64[4, 8] out\nfor i in 0..4\n  for j in 0..8\n    \
+                s: y[i, j] = x[i, j]\n";
+    assert_eq!(
+        refusal(Target::C, text),
+        "`x` has a swizzle, and nobody passes such an array; give it strides, and swizzle a copy of it"
+    );
+}
+
+/// Four sub-groups call together: two of eight are no team, and what one of them skips none of them does.
+#[test]
+fn refuses_a_team_that_is_parted() {
+    let team = |outer: &str| {
+        format!(
+            "kernel k\nparam n: i32\narg x: f64[4, 32] in\narg y: f64[4, 32] inout\narg z: f64[8] out\n\
+             callee add_up\n  arg x: f64[4, 32] in\n  arg y: f64[4, 32] inout\n  for w in 0..4 {{l.1}}\n    \
+             for l in 0..32 {{l.0}}\n      s: y[w, l] += x[w, l]\n  code cuda (\"add_up({{x[w, l]}}, {{y[w, l]}});\")\n\
+             {outer}  call add_up\n    for w in 0..4 {{l.1}}\n      for l in 0..32 {{l.0}}\n        \
+             t: y[w, l] += x[w, l]\n"
+        )
+    };
+    let source = |text: &str| {
+        let kernel = parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
+        generate(&kernel, Target::Cuda, &Options::default()).unwrap_or_else(|e| panic!("{e}")).source
+    };
+    let all = source(&team("for i in 0..n\n"));
+    assert!(all.contains("add_up(x[") && all.contains("__launch_bounds__(128)"), "{all}");
+    // eight sub-groups: the meaning, for those that take part
+    let more = source(&team("for q in 0..8 {l.1}\n  o: z[q] = 1.0\nfor i in 0..n\n"));
+    assert!(!more.contains("add_up(x["), "{more}");
 }

@@ -125,7 +125,7 @@ pub fn touched_later(callee: &Callee, binding: &Binding) -> BTreeSet<VarId> {
     let written = callee.kernel.insns.values().map(|i| i.lhs.var);
     let later = callee.code.iter().filter(|code| code.completes.is_some());
     let addressed = later.flat_map(|code| &code.text).filter_map(|piece| match piece {
-        Piece::Address(access) => Some(access.var),
+        Piece::Address(access, _) => Some(access.var),
         Piece::Element(_) | Piece::Text(_) => None,
     });
     let windows = written.chain(addressed).filter_map(|var| match binding.args.get(var.index()) {

@@ -5,8 +5,9 @@ use super::{Arg, Binding, Callee, Mismatch, Piece, Window};
 use crate::affine::Affine;
 use crate::expr::{Access, Expr};
 use crate::ids::VarId;
-use crate::kernel::Kernel;
+use crate::kernel::{AddressSpace, Kernel};
 use crate::multiples::{Multiples, flat_position, strides};
+use crate::places::Swizzle;
 use std::collections::BTreeSet;
 
 /// Checks the arguments of a call of a callee with code.
@@ -22,14 +23,20 @@ pub(super) fn check(kernel: &Kernel, callee: &Callee, binding: &Binding) -> Resu
     super::asynchronous::check_memory(kernel, callee, binding)?;
     for code in &callee.code {
         let addressed = code.text.iter().filter_map(|piece| match piece {
-            Piece::Address(access) => Some(access),
+            Piece::Address(access, run) => Some((access, run)),
             Piece::Element(_) | Piece::Text(_) => None,
         });
-        for access in addressed {
+        for (access, run) in addressed {
             use crate::ids::Id;
             if let Some(Arg::Window(window)) = binding.args.get(access.var.index()) {
-                check_strides(kernel, callee, binding, (access.var, window))?;
-                if let Some(bytes) = code.aligned {
+                let shape = &callee.kernel.vars[access.var].shape;
+                let first = if run.is_some() { shape.len().saturating_sub(1) } else { 0 };
+                // an element lies in memory as it is declared, whatever the strides
+                let is_several = |axis: &usize| shape[*axis].as_constant().is_none_or(|n| n > 1);
+                let axes: Vec<usize> = (first..shape.len()).filter(is_several).collect();
+                check_strides(kernel, callee, binding, (access.var, window), &axes)?;
+                check_swizzle(kernel, callee, (access.var, window), &axes)?;
+                if let Some(bytes) = code.alignment(*run, callee.kernel.vars[access.var].ty) {
                     check_alignment(kernel, callee, binding, access, bytes)?;
                 }
             }
@@ -79,21 +86,18 @@ fn check_aliases(kernel: &Kernel, callee: &Callee, binding: &Binding) -> Result<
 }
 
 /// With `S` the strides of the array and `M` the steps of the window, `sum_k S[k] M[k][a]` is the
-/// declared stride of each axis `a`, unless that has one element.
+/// declared stride of each axis `a` of some.
 fn check_strides(
     kernel: &Kernel,
     callee: &Callee,
     binding: &Binding,
     (var, window): (VarId, &Window),
+    axes: &[usize],
 ) -> Result<(), Mismatch> {
     let declared = &callee.kernel.vars[var];
-    let is_one = |axis: usize| declared.shape[axis].as_constant().is_some_and(|n| n <= 1);
     let base = &kernel.vars[window.var];
     let found = strides(base);
-    for (a, needed) in strides(declared).into_iter().enumerate() {
-        if is_one(a) {
-            continue; // an element lies in memory as it is declared, whatever the strides
-        }
+    for (a, needed) in strides(declared).into_iter().enumerate().filter(|(a, _)| axes.contains(a)) {
         let what = format!("the stride of axis {a} of `{}`", declared.name);
         let Some(needed) = needed else {
             return Err(Mismatch::new(what, "a product of parameters", "a constant"));
@@ -114,8 +118,71 @@ fn check_strides(
     Ok(())
 }
 
+/// With `p = u ^ (r mod 2^b)` the position of the array's swizzle: along some axes of the window neither `u` nor
+/// `r` changes; or the argument is declared with a swizzle, and its `u` and `r` are those of the array up to
+/// a multiple of `2^b` that is added to `r`, and nothing else moves either.
+fn check_swizzle(
+    kernel: &Kernel,
+    callee: &Callee,
+    (var, window): (VarId, &Window),
+    axes: &[usize],
+) -> Result<(), Mismatch> {
+    let (declared, base) = (&callee.kernel.vars[var], &kernel.vars[window.var]);
+    let needed = declared.layout.swizzle.filter(|s| axes.iter().any(|axis| s.mentions(*axis)));
+    let moves = |axis: u32| {
+        let steps = &window.axes[axis as usize].steps;
+        axes.iter().map(|a| (*a, steps[*a])).filter(|(_, step)| *step != 0).collect::<Vec<_>>()
+    };
+    let fits = match (base.layout.swizzle, needed) {
+        (None, None) => true,
+        (None, Some(_)) => false,
+        (Some(found), None) => moves(found.axis).is_empty() && moves(found.by).is_empty(),
+        (Some(found), Some(needed)) => {
+            let [unit, row] = [found.axis, found.by].map(|axis| &window.axes[axis as usize].offset);
+            let extent = declared.shape[needed.axis as usize].as_constant();
+            let turns = |n: i64| Multiples::of(kernel).of_index(row).is_multiple_of(n.cast_unsigned());
+            moves(found.axis) == [(needed.axis as usize, 1)]
+                && moves(found.by) == [(needed.by as usize, 1)]
+                && *unit == Expr::Int(0)
+                && base.shape[found.axis as usize].as_constant() == extent
+                && extent.is_some_and(turns)
+        }
+    };
+    if fits {
+        return Ok(());
+    }
+    let shown = |swizzle: Option<Swizzle>| match swizzle {
+        Some(Swizzle { axis, by }) => format!("swizzle({axis} ^= {by})"),
+        None => "none".into(),
+    };
+    let what = format!("the swizzle of `{}`", declared.name);
+    let found = format!("{} of `{}`", shown(base.layout.swizzle), base.name);
+    let needed = match needed {
+        None => "elements of one unit, which it does not tear apart".into(),
+        some => format!("{}, of the whole axis and from a multiple of its extent on", shown(some)),
+    };
+    Err(Mismatch::new(what, found, needed))
+}
+
+/// What the code of a call finds by address and does not write, where all work-items along some axes make the
+/// call together: which of them reads an element is not said.
+pub fn read_together(callee: &Callee, binding: &Binding) -> BTreeSet<VarId> {
+    use crate::ids::Id;
+    let written: BTreeSet<VarId> = callee.kernel.insns.values().map(|i| i.lhs.var).collect();
+    let found = callee.code.iter().flat_map(|code| &code.text).filter_map(|piece| match piece {
+        Piece::Address(access, _) if !written.contains(&access.var) => {
+            match binding.args.get(access.var.index()) {
+                Some(Arg::Window(window)) => Some(window.var),
+                Some(Arg::Unused | Arg::Param(_) | Arg::Value(_)) | None => None,
+            }
+        }
+        Piece::Address(..) | Piece::Element(_) | Piece::Text(_) => None,
+    });
+    if callee.is_collective() { found.collect() } else { BTreeSet::new() }
+}
+
 /// The position of an element, as [`Multiples`] knows it, is a multiple of the bytes. Arrays begin at
-/// multiples of 16 bytes.
+/// multiples of 16 bytes, and in local memory of as many as are asked for.
 fn check_alignment(
     kernel: &Kernel,
     callee: &Callee,
@@ -125,7 +192,8 @@ fn check_alignment(
 ) -> Result<(), Mismatch> {
     let Some(Expr::Load(element)) = binding.element(access) else { return Ok(()) };
     let array = &kernel.vars[element.var];
-    let known = Multiples::of(kernel).of_element(kernel, &element) * array.ty.bytes();
+    let begin = if array.space == AddressSpace::Local { bytes } else { 16 };
+    let known = begin.min(Multiples::of(kernel).of_element(kernel, &element) * array.ty.bytes());
     if known >= bytes {
         return Ok(());
     }

@@ -43,6 +43,7 @@ mod window;
 pub use asynchronous::{Completion, GROUPS, touched_later};
 pub(crate) use find::groups;
 pub use find::{Call, CallPlace};
+pub use layout::read_together;
 pub use state::Mismatch;
 pub use unify::unify;
 
@@ -50,6 +51,8 @@ use crate::affine::{Affine, Atom};
 use crate::expr::{Access, Expr};
 use crate::ids::{Id, InameId, InsnId, VarId};
 use crate::kernel::{AddressSpace, AxisTag, Direction, Kernel, Node, VarKind, WriteOp};
+use crate::multiples::MOST;
+use crate::types::ScalarType;
 use crate::verify::KernelError;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,7 +76,7 @@ pub struct TargetCode {
     /// The memory in which the code takes arguments to be.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub memory: BTreeMap<VarId, AddressSpace>,
-    /// Bytes of which every address in the code is a multiple.
+    /// Bytes of which every address in the code is a multiple, but those of some elements alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aligned: Option<u64>,
     /// If the call runs asynchronously after the code has run: what completes it.
@@ -81,6 +84,15 @@ pub struct TargetCode {
     pub completes: Option<Completion>,
     /// Statements of the target's language, with places for arguments.
     pub text: Vec<Piece>,
+}
+
+impl TargetCode {
+    /// Bytes of which the address of an argument is a multiple: where the code takes a number of elements
+    /// alone, the largest power of two that divides their size.
+    pub fn alignment(&self, run: Option<u64>, ty: ScalarType) -> Option<u64> {
+        let own = |n: u64| 1 << (n * ty.bytes()).trailing_zeros().min(MOST.trailing_zeros());
+        run.map(own).or(self.aligned)
+    }
 }
 
 /// A piece of a target's code.
@@ -92,8 +104,8 @@ pub enum Piece {
     /// on work-items and parameters of the callee.
     Element(Access),
     /// The address of an element of an argument, whose window must lie in memory as the argument is
-    /// declared.
-    Address(Access),
+    /// declared; or only that element and those after it along the last axis, if their number is given.
+    Address(Access, Option<u64>),
 }
 
 /// How the arguments of a callee are found in its caller.
@@ -226,7 +238,21 @@ impl Callee {
 
     /// Whether work-items work together on one call: its meaning has a loop over them.
     pub fn is_collective(&self) -> bool {
-        self.kernel.inames.values().any(|i| matches!(i.tag, AxisTag::Local(_)))
+        self.axes_together() > 0
+    }
+
+    /// Axes of work-items, from `l.0` on, along which all of them make a call together.
+    pub fn axes_together(&self) -> u8 {
+        let axes = self.kernel.inames.values().filter_map(|i| match i.tag {
+            AxisTag::Local(axis) => Some(axis + 1),
+            AxisTag::Group(_)
+            | AxisTag::Vector
+            | AxisTag::Unrolled
+            | AxisTag::Rolled
+            | AxisTag::Launch
+            | AxisTag::Sequential => None,
+        });
+        axes.max().unwrap_or(0)
     }
 
     /// Whether some target has code for it that runs asynchronously after it has run.
@@ -285,17 +311,19 @@ impl Callee {
         if let Some(v) = k.vars.values().find(|v| value(v)).filter(|_| self.is_collective()) {
             return Err(format!("`{}` may differ among the work-items; make it an array", v.name));
         }
-        if let Some(bytes) = code.aligned.filter(|n| !n.is_power_of_two() || *n > 16) {
-            return Err(format!("it takes addresses at multiples of {bytes} bytes, needed 1, 2, 4, 8 or 16"));
+        if let Some(bytes) = code.aligned.filter(|n| !n.is_power_of_two() || *n > MOST) {
+            return Err(format!(
+                "it takes addresses at multiples of {bytes} bytes, needed a power of two up to {MOST}"
+            ));
         }
         if let Some(completion) = &code.completes {
             asynchronous::check_code(self, code, completion)?;
         }
         for piece in &code.text {
-            let (access, address) = match piece {
+            let (access, address, run) = match piece {
                 Piece::Text(_) => continue,
-                Piece::Element(access) => (access, false),
-                Piece::Address(access) => (access, true),
+                Piece::Element(access) => (access, false, None),
+                Piece::Address(access, run) => (access, true, *run),
             };
             let name = &k.vars[access.var].name;
             if let Err(error) = k.type_of_access(access, &[]) {
@@ -303,6 +331,10 @@ impl Callee {
             }
             if address && (k.vars[access.var].kind == VarKind::Param || value(&k.vars[access.var])) {
                 return Err(format!("`{name}` is a value and has no address"));
+            }
+            let row = || k.vars[access.var].shape.last().and_then(Affine::as_constant);
+            if let Some(n) = run.filter(|n| *n == 0 || row().is_none_or(|row| row.cast_unsigned() < *n)) {
+                return Err(format!("rows of `{name}` are not known to have {n} elements"));
             }
             for e in &access.index {
                 let Some(index) = e.as_affine() else {

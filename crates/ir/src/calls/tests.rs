@@ -370,7 +370,7 @@ a callee
 2:1: callee `copy`: the code for cuda: it commits groups and waits for no number of them; say `{n}` where the wait has it
 2:1: callee `copy`: the code for cuda: it waits for all groups but `{n}`, and nothing commits one; say `commit "..."`
 7:34: expected `,` and `wait "..."`, found `)`
-2:1: callee `copy`: the code for cuda: it takes addresses at multiples of 12 bytes, needed 1, 2, 4, 8 or 16
+2:1: callee `copy`: the code for cuda: it takes addresses at multiples of 12 bytes, needed a power of two up to 1024
 7:21: expected a number of bytes, found `many`
 7:20: `c` is no argument of the callee
 7:23: `here` is no address space; there are `global`, `constant`, `literal`, `local`, `subgroup`, `private`
@@ -408,5 +408,42 @@ a call
 4:1: what stands in the call of `copy` is not `copy`: the memory of `to`: found private, where `t` is, needed local; inline the call first
 4:1: what stands in the call of `copy` is not `copy`: the memory of `to`: found global, where `t` is, needed local; inline the call first
 4:1: what stands in the call of `copy` is not `copy`: the memory of `from`: found local, where `t` is, needed global; inline the call first
+"#);
+}
+
+/// A product of a team of sub-groups, which reads its factors by descriptors, with the layouts of these.
+#[test]
+fn tiles_lie_as_a_team_reads_them() {
+    let call = |a: &str, b: &str, row: &str| {
+        let text = format!(
+            "kernel k\nparam n: i32\narg z: f32[4, 32, 32, 2, 2] out\ntemp a: bf16[128, 8, 8] local{a}\n\
+             temp b: bf16[4, 64, 8, 8] local{b}\ntemp c: f32[4, 32, 32, 2, 2] private\n\n{}\n\
+             for g in 0..n {{g.0}}\n  call wgmma_m64n256k64_bf16\n    for w in 0..4 {{l.1}}\n      \
+             for lane in 0..32 {{l.0}}\n        for j in 0..32\n          for i in 0..2\n            \
+             for x in 0..2\n              for u in 0..8\n                for e in 0..8\n                  \
+             s: c[w, lane, j, i, x] += b[floor_div(j, 8), 8*u + e, j mod 8, 2*(lane mod 4) + x]\
+             *a[{row} + 16*w + 8*i + floor_div(lane, 4), u, e]\n",
+            crate::intrinsics::WGMMA[0]
+        );
+        parse(&text).map_or_else(|e| e.errors()[0].message.clone(), |_| "a call".into())
+    };
+    let (a, b) = (" swizzle(1 ^= 0)", " swizzle(2 ^= 1)");
+    let results = [
+        call(a, b, "64"),
+        call(a, b, "8"),
+        call(a, b, "4"),
+        call("", b, "64"),
+        call(a, " swizzle(2 ^= 0)", "64"),
+        call(" swizzle(2 ^= 0)", b, "64"),
+        call(" strides(72, 8, 1) swizzle(1 ^= 0)", b, "64"),
+    ];
+    assert_snapshot!(results.join("\n"), @r#"
+a call
+what stands in the call of `wgmma_m64n256k64_bf16` is not `wgmma_m64n256k64_bf16`: the address of `a[0, 0, 0]`: found that of `a[8, 0, 0]`, known to lie at a multiple of 128 bytes, needed a multiple of 1024 bytes
+what stands in the call of `wgmma_m64n256k64_bf16` is not `wgmma_m64n256k64_bf16`: the swizzle of `a`: found swizzle(1 ^= 0) of `a`, needed swizzle(1 ^= 0), of the whole axis and from a multiple of its extent on
+what stands in the call of `wgmma_m64n256k64_bf16` is not `wgmma_m64n256k64_bf16`: the swizzle of `a`: found none of `a`, needed swizzle(1 ^= 0), of the whole axis and from a multiple of its extent on
+what stands in the call of `wgmma_m64n256k64_bf16` is not `wgmma_m64n256k64_bf16`: the swizzle of `b`: found swizzle(2 ^= 0) of `b`, needed swizzle(2 ^= 1), of the whole axis and from a multiple of its extent on
+what stands in the call of `wgmma_m64n256k64_bf16` is not `wgmma_m64n256k64_bf16`: the swizzle of `a`: found swizzle(2 ^= 0) of `a`, needed swizzle(1 ^= 0), of the whole axis and from a multiple of its extent on
+what stands in the call of `wgmma_m64n256k64_bf16` is not `wgmma_m64n256k64_bf16`: the stride of axis 0 of `a`: found 72 in `a`, needed 64
 "#);
 }

@@ -17,6 +17,13 @@
 //! | [`COPY_ASYNC_F64X2`] | the same of two neighbours, at multiples of 16 bytes | CUDA from `sm_80` |
 //! | [`COPY_ASYNC_F32X4`] | the same of four neighbours in single precision | CUDA from `sm_80` |
 //! | [`COPY_ASYNC_I32`] | the same of an integer, such as an entry of a map | CUDA from `sm_80` |
+//! | [`half::BF16`], [`half::F16`] | copies of eight, fragments from local memory, their products | CUDA from `sm_80` |
+//! | [`WGMMA`] | products by teams of four sub-groups | CUDA, `sm_90` alone |
+
+pub mod half;
+mod wgmma;
+
+pub use wgmma::WGMMA;
 
 use crate::calls::Callee;
 use crate::text::parse_callees;
@@ -141,7 +148,7 @@ pub fn shipped() -> &'static [Callee] {
 }
 
 /// All of them.
-pub const ALL: [&str; 11] = [
+pub const ALL: [&str; 23] = [
     FMA_F64,
     AXPY4_F64,
     MMA_M8N8K4_F64,
@@ -153,6 +160,18 @@ pub const ALL: [&str; 11] = [
     COPY_ASYNC_F64X2,
     COPY_ASYNC_F32X4,
     COPY_ASYNC_I32,
+    half::BF16[0],
+    half::BF16[1],
+    half::BF16[2],
+    half::BF16[3],
+    half::BF16[4],
+    half::F16[0],
+    half::F16[1],
+    half::F16[2],
+    half::F16[3],
+    half::F16[4],
+    WGMMA[0],
+    WGMMA[1],
 ];
 
 #[cfg(test)]

@@ -245,7 +245,7 @@ fn quoted(c: &mut Cursor<'_, '_>, what: &str) -> Result<String> {
     Ok(statement.clone())
 }
 
-/// Splits a line at its places for arguments: `{y[0]}`, `{&y[0]}`; `{{` and `}}` are braces.
+/// Splits a line at its places for arguments: `{y[0]}`, `{&y[0]}`, `{&y[0]; 8}`; `{{` and `}}` are braces.
 fn pieces(line: &str, span: Span, kernel: &Kernel, text: &mut Vec<Piece>) -> Result<()> {
     let mut rest = line;
     push_text(text, "");
@@ -262,7 +262,17 @@ fn pieces(line: &str, span: Span, kernel: &Kernel, text: &mut Vec<Piece>) -> Res
             return Err(fail_help(span, "a brace without a partner in the code", help));
         };
         text.push(match inside.strip_prefix('&') {
-            Some(element) => Piece::Address(element_of(kernel, element, span)?),
+            Some(element) => {
+                let (element, run) = match element.split_once(';') {
+                    Some((element, run)) => (element, Some(run.trim())),
+                    None => (element, None),
+                };
+                let run = run.map(|n| {
+                    let what = || fail(span, format!("`{n}` is no number of elements from an address on"));
+                    n.parse().map_err(|_| what())
+                });
+                Piece::Address(element_of(kernel, element, span)?, run.transpose()?)
+            }
             None => Piece::Element(element_of(kernel, inside, span)?),
         });
         rest = after;

@@ -14,7 +14,7 @@ use crate::expr::Expr;
 use crate::ids::{RuleId, VarId};
 use crate::kernel::{AddressSpace, Assumption, Direction, Rule, VarKind, Variable};
 use crate::lists::{BlockLists, ExclusiveItems, InverseLists};
-use crate::places::{Layout, Places};
+use crate::places::{Layout, Places, Swizzle};
 use crate::symmetry::{AxisImage, Symmetry};
 use crate::types::ScalarType;
 
@@ -349,7 +349,7 @@ struct Attributes {
     space: Option<AddressSpace>,
 }
 
-/// Reads what follows `strides`, `order` or `vector`; says whether the layout had it already, or
+/// Reads what follows `strides`, `order`, `vector` or `swizzle`; says whether the layout had it already, or
 /// nothing if the word is none of them.
 pub(super) fn layout_attribute<'s>(
     parser: &mut Parser<'s>,
@@ -377,6 +377,14 @@ pub(super) fn layout_attribute<'s>(
             let axis = axis_number(c)?;
             c.expect_symbol(")", "after the axis")?;
             return Ok(Some(layout.vector_axis.replace(axis).is_some()));
+        }
+        "swizzle" => {
+            c.expect_symbol("(", "and `axis ^= other`")?;
+            let axis = axis_number(c)?;
+            c.expect_symbol("^=", "and the axis whose index permutes")?;
+            let swizzle = Swizzle { axis, by: axis_number(c)? };
+            c.expect_symbol(")", "after the axes")?;
+            return Ok(Some(layout.swizzle.replace(swizzle).is_some()));
         }
         _ => return Ok(None),
     };

@@ -19,7 +19,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// What a layout is, for messages.
-const HELP: &str = "write `strides(…)` with one stride for each axis, `order(…)` with the outermost axis first, or `vector(axis)`";
+const HELP: &str = "write `strides(…)` with one stride for each axis, `order(…)` with the outermost axis first, `vector(axis)`, or `swizzle(axis ^= other)`";
 
 /// A layout apart from a kernel: its strides name the parameters that they mention.
 ///
@@ -44,19 +44,21 @@ pub struct NamedLayout {
 impl NamedLayout {
     /// Strides that are numbers, one for each axis.
     pub fn strides(strides: impl IntoIterator<Item = i64>) -> Self {
-        let places = Places::Strides(strides.into_iter().map(Affine::constant).collect());
-        Self { params: Vec::new(), layout: Layout { places, vector_axis: None } }
+        Self::of_places(Places::Strides(strides.into_iter().map(Affine::constant).collect()))
     }
 
     /// Dense, with the axes in an order, the outermost first.
     pub fn order(order: impl IntoIterator<Item = u32>) -> Self {
-        let places = Places::in_order(order.into_iter().collect());
-        Self { params: Vec::new(), layout: Layout { places, vector_axis: None } }
+        Self::of_places(Places::in_order(order.into_iter().collect()))
+    }
+
+    fn of_places(places: Places) -> Self {
+        Self { params: Vec::new(), layout: Layout { places, ..Layout::default() } }
     }
 
     /// Dense and row-major, with an axis whose elements form one vector.
     pub fn vector(axis: u32) -> Self {
-        Self { params: Vec::new(), layout: Layout { places: Places::RowMajor, vector_axis: Some(axis) } }
+        Self { params: Vec::new(), layout: Layout { vector_axis: Some(axis), ..Layout::default() } }
     }
 
     /// Whether it is dense and row-major.
@@ -80,7 +82,7 @@ impl NamedLayout {
             }
             dense @ (Places::RowMajor | Places::Order(_)) => dense.clone(),
         };
-        Ok(Layout { places, vector_axis: self.layout.vector_axis })
+        Ok(Layout { places, ..self.layout.clone() })
     }
 }
 
@@ -153,7 +155,7 @@ impl FromStr for NamedLayout {
 fn read<'s>(parser: &mut Parser<'s>, c: &mut Cursor<'_, 's>) -> Result<Layout, Fail> {
     let mut layout = Layout::default();
     while !c.is_at_end() {
-        let (word, span) = c.expect_word("`strides`, `order` or `vector`")?;
+        let (word, span) = c.expect_word("`strides`, `order`, `vector` or `swizzle`")?;
         match layout_attribute(parser, c, word, &mut layout)? {
             Some(false) => {}
             Some(true) => return Err(fail_help(span, format!("`{word}` stands twice"), "remove one")),
@@ -205,6 +207,8 @@ mod tests {
             "vector(2)",
             "order(2, 0, 1)",
             "order(1, 0) vector(0)",
+            "swizzle(1 ^= 0)",
+            "strides(40, 4, 1) vector(2) swizzle(1 ^= 0)",
         ];
         for text in texts {
             let layout: NamedLayout = text.parse().unwrap();

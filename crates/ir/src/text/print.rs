@@ -7,7 +7,7 @@ use crate::calls::{Call, Callee, Piece, TargetCode, groups};
 use crate::constant::TableData;
 use crate::ids::{InsnId, VarId};
 use crate::kernel::{AddressSpace, Assumption, Direction, Kernel, Node, Rule, VarKind, Variable};
-use crate::places::{Layout, Places};
+use crate::places::{Layout, Places, Swizzle};
 use crate::types::ScalarType;
 use std::fmt;
 
@@ -128,10 +128,11 @@ pub(super) fn declaration(f: &mut fmt::Formatter<'_>, names: &Names<'_>, id: Var
     writeln!(f)
 }
 
-/// `strides(...)` or `order(...)`, `vector(axis)`, both with a blank between, or nothing.
+/// `strides(...)` or `order(...)`, `vector(axis)`, `swizzle(axis ^= other)`, with blanks between, or nothing.
 pub(super) fn write_layout(f: &mut fmt::Formatter<'_>, names: &Names<'_>, layout: &Layout) -> fmt::Result {
+    let mut blank = " ";
     match &layout.places {
-        Places::RowMajor => {}
+        Places::RowMajor => blank = "",
         Places::Strides(strides) => {
             f.write_str("strides")?;
             list(f, names, strides, "(", ")")?;
@@ -142,9 +143,13 @@ pub(super) fn write_layout(f: &mut fmt::Formatter<'_>, names: &Names<'_>, layout
         }
     }
     if let Some(axis) = layout.vector_axis {
-        write!(f, "{}vector({axis})", if layout.is_row_major() { "" } else { " " })?;
+        write!(f, "{blank}vector({axis})")?;
+        blank = " ";
     }
-    Ok(())
+    match layout.swizzle {
+        Some(Swizzle { axis, by }) => write!(f, "{blank}swizzle({axis} ^= {by})"),
+        None => Ok(()),
+    }
 }
 
 fn list(
@@ -369,7 +374,10 @@ fn print_code(f: &mut fmt::Formatter<'_>, names: &Names<'_>, code: &TargetCode) 
         match piece {
             Piece::Text(plain) => text += &plain.replace('{', "{{").replace('}', "}}"),
             Piece::Element(access) => text += &format!("{{{}}}", names.kernel.show_access(access)),
-            Piece::Address(access) => text += &format!("{{&{}}}", names.kernel.show_access(access)),
+            Piece::Address(access, None) => text += &format!("{{&{}}}", names.kernel.show_access(access)),
+            Piece::Address(access, Some(n)) => {
+                text += &format!("{{&{}; {n}}}", names.kernel.show_access(access));
+            }
         }
     }
     writeln!(f, " (")?;

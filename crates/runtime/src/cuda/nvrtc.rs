@@ -8,7 +8,7 @@ use super::toolkit::{self, newest};
 use crate::cache::{Cache, CacheKey};
 use crate::device::{Backend, Optimisation, Origin};
 use crate::error::{RuntimeError, Unavailable};
-use kingpost_codegen::Program;
+use kingpost_codegen::{Feature, Program};
 use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
@@ -106,7 +106,10 @@ pub fn compile_program(
 ) -> Result<CudaObject, RuntimeError> {
     let more = optimisation.options(Backend::Cuda).iter().copied();
     let more: Vec<&str> = program.contraction_option().into_iter().chain(more).collect();
-    let mut object = compile(arch, &program.entry, &program.source, &more, cache)?;
+    // what one architecture alone has is compiled for that one
+    let own = program.plan.features.iter().any(|f| matches!(f, Feature::OneComputeCapability(_)));
+    let arch = if own && !arch.ends_with('a') { format!("{arch}a") } else { arch.to_owned() };
+    let mut object = compile(&arch, &program.entry, &program.source, &more, cache)?;
     for resources in object.resources.iter_mut().filter(|r| r.entry == program.entry) {
         resources.dynamic_shared_bytes = Some(program.plan.dynamic_local_bytes);
     }

@@ -16,6 +16,10 @@ pub const TEMPORARY: Obligation = Obligation::new("temporary", "the variable is 
 /// The axis that is named is there.
 pub const AXIS: Obligation = Obligation::new("axis", "the variable has the axis");
 
+/// Vectors stay whole, and so do permuted axes.
+pub const OF_NO_LAYOUT: Obligation =
+    Obligation::new("of_no_layout", "the axis is not that of vectors and takes part in no swizzle");
+
 /// Renaming elements renames all that is said of them.
 pub const ONLY_ACCESSED: Obligation =
     Obligation::new("only_accessed", "no bound of a loop and no assumption mentions the variable");
@@ -54,6 +58,17 @@ pub fn check_axis(variable: &Variable, axis: u32) -> Result<usize, Refusal> {
         0 => format!("`{name}` is a scalar and has no axis {axis}; name an array"),
         1 => format!("`{name}` has one axis, needed axis {axis}; axes count from 0"),
         _ => format!("`{name}` has {axes} axes, needed axis {axis}; axes count from 0"),
+    })
+}
+
+/// Checks that no vectors lie along an axis, and that it takes part in no swizzle.
+///
+/// # Errors
+/// [`OF_NO_LAYOUT`].
+pub fn check_of_no_layout(variable: &Variable, axis: usize) -> Result<(), Refusal> {
+    OF_NO_LAYOUT.require(!variable.layout.uses_axis(axis), || {
+        let name = &variable.name;
+        format!("axis {axis} of `{name}` is that of vectors or in a swizzle; change the layout first")
     })
 }
 

@@ -15,8 +15,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Gives an array another layout: strides or an order of its axes, an axis of vectors, or none of them
-/// (dense and row-major).
+/// Gives an array another layout: strides or an order of its axes, an axis of vectors, a swizzle, or none of
+/// them (dense and row-major).
 ///
 /// # Rewrite
 /// ```text
@@ -24,7 +24,8 @@ use std::fmt;
 /// temp t: f64[n, 4] local     =>   temp t: f64[n, 4] local vector(1)        (layout "vector(1)")
 /// ```
 /// The layout is written as in the text of kernels. `order(2, 1, 0)` is that of Fortran: a dense array
-/// whose first axis is innermost. Indices mean what they meant: an argument that
+/// whose first axis is innermost; `swizzle(1 ^= 0)` permutes places along axis 1 by the index along axis 0,
+/// for temporaries. Indices mean what they meant: an argument that
 /// is an array of structures (`strides(3, 1)`) becomes a structure of arrays (`strides(1, n)`) in
 /// one allocation; the caller passes it in that layout. The elements along a vector axis surely
 /// start where a vector may: a loop over it that is tagged `vector` loads and stores them at once
@@ -36,7 +37,8 @@ use std::fmt;
 /// proves of every layout. It knows of the parameters what is assumed, and that the extents of this
 /// array are at least 1 where it has an element:
 /// `strides(n)` of four elements needs an assumption, `strides(n, 1)` of `[4, n]` none. A vector
-/// axis has 2, 4, 8 or 16 elements at stride 1, and the other strides are multiples of that number.
+/// axis has 2, 4, 8 or 16 elements at stride 1, and the other strides are multiples of that number. For a
+/// fixed `r`, `u -> u ^ (r mod 2^b)` is a bijection of `0..2^b`, the elements of the axis.
 /// No dependence changes.
 ///
 /// # Errors

@@ -7,7 +7,8 @@ use kingpost_steps::obligation::Obligation;
 use kingpost_steps::primitive::Primitive;
 use kingpost_steps::proofs::alive::{Alive, check_readers};
 use kingpost_steps::proofs::elements::{
-    AXIS, ONLY_ACCESSED, TEMPORARY, check_axis, check_only_accessed, rewrite_accesses, temporary,
+    AXIS, OF_NO_LAYOUT, ONLY_ACCESSED, TEMPORARY, check_axis, check_of_no_layout, check_only_accessed,
+    rewrite_accesses, temporary,
 };
 use kingpost_steps::refusal::Refusal;
 use schemars::JsonSchema;
@@ -61,10 +62,6 @@ impl fmt::Display for ContractArray {
     }
 }
 
-/// Vectors stay whole.
-const NO_VECTOR_AXIS: Obligation =
-    Obligation::new("contract_array.no_vector_axis", "the axis is not the vector axis of the layout");
-
 /// The one element that is left is the one that is read.
 const ONE_ALIVE: Obligation =
     Obligation::new("contract_array.one_alive", "one element along the axis is alive at a time");
@@ -82,17 +79,14 @@ impl Primitive for ContractArray {
     type Proof = LoneElements;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[NO_VECTOR_AXIS, ONE_ALIVE, TEMPORARY, AXIS, ONLY_ACCESSED];
+    const OBLIGATIONS: &'static [Obligation] = &[OF_NO_LAYOUT, ONE_ALIVE, TEMPORARY, AXIS, ONLY_ACCESSED];
 
     fn check(&self, analysis: &Analysis) -> Result<LoneElements, Refusal> {
         let kernel = analysis.kernel();
         let var = temporary(kernel, &self.var, "only temporaries can be contracted")?;
         let axis = check_axis(&kernel.vars[var], self.axis)?;
         check_only_accessed(kernel, var)?;
-        let vector = kernel.vars[var].layout.vector_axis == Some(self.axis);
-        NO_VECTOR_AXIS.require(!vector, || {
-            format!("axis {} is the vector axis of `{}`; change the layout first", self.axis, self.var)
-        })?;
+        check_of_no_layout(&kernel.vars[var], axis)?;
         let proof = LoneElements { var, axis };
         let help = "keep the axis, or fuse the loops so that each value is read before the next is written";
         let alive = Alive { var, axis, length: None, obligation: ONE_ALIVE, help };

@@ -8,7 +8,8 @@ use kingpost_steps::obligation::Obligation;
 use kingpost_steps::primitive::Primitive;
 use kingpost_steps::proofs::alive::{Alive, check_readers};
 use kingpost_steps::proofs::elements::{
-    AXIS, ONLY_ACCESSED, TEMPORARY, check_axis, check_only_accessed, rewrite_accesses, temporary,
+    AXIS, OF_NO_LAYOUT, ONLY_ACCESSED, TEMPORARY, check_axis, check_of_no_layout, check_only_accessed,
+    rewrite_accesses, temporary,
 };
 use kingpost_steps::refusal::Refusal;
 use schemars::JsonSchema;
@@ -65,10 +66,6 @@ impl fmt::Display for FoldArray {
     }
 }
 
-/// Vectors stay whole.
-const NO_VECTOR_AXIS: Obligation =
-    Obligation::new("fold_array.no_vector_axis", "the axis is not the vector axis of the layout");
-
 /// The element that is read has not been taken by another index.
 const ALIVE: Obligation =
     Obligation::new("fold_array.alive", "no element is read after another one has taken its place");
@@ -86,7 +83,7 @@ impl Primitive for FoldArray {
     type Proof = Turns;
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[NO_VECTOR_AXIS, ALIVE, TEMPORARY, AXIS, ONLY_ACCESSED];
+    const OBLIGATIONS: &'static [Obligation] = &[OF_NO_LAYOUT, ALIVE, TEMPORARY, AXIS, ONLY_ACCESSED];
 
     fn check(&self, analysis: &Analysis) -> Result<Turns, Refusal> {
         let kernel = analysis.kernel();
@@ -100,10 +97,7 @@ impl Primitive for FoldArray {
             return Err(Refusal::argument("length", found, "a length below that"));
         }
         check_only_accessed(kernel, var)?;
-        let vector = kernel.vars[var].layout.vector_axis == Some(self.axis);
-        NO_VECTOR_AXIS.require(!vector, || {
-            format!("axis {} is the vector axis of `{}`; change the layout first", self.axis, self.var)
-        })?;
+        check_of_no_layout(&kernel.vars[var], axis)?;
         let proof = Turns { var, axis };
         let help =
             "fold into more elements, or fuse the loops so that each value is read before its place is taken";

@@ -7,7 +7,8 @@ use kingpost_steps::lookup;
 use kingpost_steps::obligation::Obligation;
 use kingpost_steps::primitive::Primitive;
 use kingpost_steps::proofs::elements::{
-    AXIS, ONLY_ACCESSED, TEMPORARY, check_axis, check_only_accessed, product, rewrite_accesses, temporary,
+    AXIS, OF_NO_LAYOUT, ONLY_ACCESSED, TEMPORARY, check_axis, check_of_no_layout, check_only_accessed,
+    product, rewrite_accesses, temporary,
 };
 use kingpost_steps::refusal::Refusal;
 use schemars::JsonSchema;
@@ -62,10 +63,6 @@ const CONSTANT_EXTENT: Obligation =
 /// The rows lie directly after each other.
 const ONE_STRIDE: Obligation = Obligation::new("join_array_axes.one_stride", "one stride serves both axes");
 
-/// Vectors lie along an axis of their own.
-const NO_VECTOR_AXIS: Obligation =
-    Obligation::new("join_array_axes.no_vector_axis", "neither axis is the vector axis of the array");
-
 /// Two axes that one index can count.
 pub struct JointAxes {
     var: VarId,
@@ -83,7 +80,7 @@ impl Primitive for JoinArrayAxes {
     type Made = ();
 
     const OBLIGATIONS: &'static [Obligation] =
-        &[CONSTANT_EXTENT, ONE_STRIDE, NO_VECTOR_AXIS, TEMPORARY, AXIS, ONLY_ACCESSED];
+        &[CONSTANT_EXTENT, ONE_STRIDE, OF_NO_LAYOUT, TEMPORARY, AXIS, ONLY_ACCESSED];
 
     fn check(&self, analysis: &Analysis) -> Result<JointAxes, Refusal> {
         let kernel = analysis.kernel();
@@ -143,10 +140,8 @@ impl JoinArrayAxes {
                 self.var
             )
         })?;
-        let vectors = variable.layout.vector_axis.map(|a| a as usize);
-        NO_VECTOR_AXIS.require(vectors != Some(axis) && vectors != Some(axis + 1), || {
-            format!("one of the axes is the vector axis of `{}`; change the layout first", self.var)
-        })?;
+        check_of_no_layout(variable, axis)?;
+        check_of_no_layout(variable, axis + 1)?;
         Ok(inner)
     }
 }

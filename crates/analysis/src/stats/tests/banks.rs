@@ -45,6 +45,10 @@ fn a_column_is_in_one_bank_until_it_is_padded() {
     assert_eq!(counted(&transposition("f64", "")), expected([256, 0, 4096, 3840]));
     assert_eq!(counted(&transposition("f32", " strides(33, 1)")), expected([128, 0, 128, 0]));
     assert_eq!(counted(&transposition("f64", " strides(33, 1)")), expected([256, 0, 256, 0]));
+    assert_eq!(counted(&transposition("f32", " swizzle(1 ^= 0)")), expected([128, 0, 128, 0]));
+    assert_eq!(counted(&transposition("f64", " swizzle(1 ^= 0)")), expected([256, 0, 256, 0]));
+    // columns by rows: a column stays in its bank
+    assert_eq!(counted(&transposition("f32", " swizzle(0 ^= 1)")), expected([128, 0, 4096, 3968]));
     // rows two banks apart: half of a column
     assert_eq!(counted(&transposition("f64", " strides(34, 1)")), expected([256, 0, 512, 256]));
 }

@@ -270,8 +270,11 @@ fn variables() {
             )
         };
         let mut strided = temporary();
-        strided.layout =
-            Layout { places: Places::Strides([9, 1].map(Affine::constant).into()), vector_axis: Some(1) };
+        strided.layout = Layout {
+            places: Places::Strides([9, 1].map(Affine::constant).into()),
+            vector_axis: Some(1),
+            swizzle: None,
+        };
         strided.storage = Some("shared".into());
         b.variable(strided);
         let mut odd = temporary();
