@@ -47,6 +47,7 @@ class Kernel:
         self.type = plan(r"//   a: (\w+) buffer")[0]
         self.rows, self.terms = map(int, plan(r"//   a: \w+ buffer of (\d+)\*m\*(\d+)\*k elements"))
         self.columns = int(plan(r"//   c: \w+ buffer of \d+\*m\*(\d+)\*n elements")[0])
+        self.grid = plan(r"// grid (\w+), (\w+), (\w+) of")
         self.block = tuple(map(int, plan(r"work-groups of (\d+) x (\d+) x (\d+)")))
         memory = int(plan(r"// (\d+) bytes of local memory")[0])
         self.dynamic = memory if "extern __shared__" in source else 0
@@ -65,8 +66,9 @@ class Kernel:
     def launch(self, size, arrays):
         m, n, k = size // self.rows, size // self.columns, size // self.terms
         params = tuple(map(np.int32, (m, n, k)))
+        grid = tuple({"m": m, "n": n}.get(extent) or int(extent) for extent in self.grid)
         pointers = tuple(np.uintp(array.data_ptr()) for array in arrays)
-        self.function((n, m), self.block, params + pointers, shared_mem=self.dynamic)
+        self.function(grid, self.block, params + pointers, shared_mem=self.dynamic)
 
 
 def seconds(launch, times):
