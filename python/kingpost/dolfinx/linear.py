@@ -44,7 +44,7 @@ class Action:
         device: str = "default",
         *,
         place: Optional[Place] = None,
-        order_cells: Optional[bool] = None,
+        order_cells: bool = False,
         **options: Any,
     ) -> None:
         from kingpost.export import dumps, export_form
@@ -70,9 +70,8 @@ class Action:
         self._place = place
         self._fixed_positions = None if place is None else place(mesh.geometry.x)
         self.operator = jit(dumps(document), device, position_width=mesh.geometry.x.shape[1], **options)
-        ordered = _is_ordered(order_cells, self.operator.parts[0].compiled.target)
         nodes = mesh.geometry.dofmaps[0][: owned_cells(mesh)]
-        self._order = numbering.order_cells(nodes) if ordered else None
+        self._order = numbering.order_cells(nodes) if order_cells else None
         self._all, _ = self._launches(None)
 
     def _argument_spaces(self, form: Any) -> tuple[Any, ...]:
@@ -262,11 +261,6 @@ def _by_name(letter: str, things: Iterable[Any]) -> dict[str, Any]:
     return {f"{letter}{k}": thing for k, thing in enumerate(dict.fromkeys(things))}
 
 
-def _is_ordered(chosen: Optional[bool], target: str) -> bool:
-    # hosts read DOLFINx's maps where they are, and an order would copy them
-    return target == "cuda" if chosen is None else chosen
-
-
 def _mesh(form: Any, spaces: list[Any]) -> Any:
     if spaces:
         return spaces[0].mesh
@@ -281,7 +275,7 @@ def action(
     device: str = "default",
     *,
     place: Optional[Place] = None,
-    order_cells: Optional[bool] = None,
+    order_cells: bool = False,
     **options: Any,
 ) -> Action:
     """Compiles a functional or a linear form of DOLFINx's functions, or a list of them.
@@ -289,8 +283,8 @@ def action(
     ``options`` are those of :func:`kingpost.jit`. ``place`` moves arrays that do not change between
     calls to the device once (``cupy.asarray``): numberings, orientations, lists of facets, and
     positions. Without it, a device that does not reach host memory gets copies at each call.
-    ``order_cells`` is whether kernels take the cells in the order of :func:`kingpost.order_cells`; by
-    default they do on cards. Results are the same up to the order of sums, and no array of DOLFINx changes.
+    ``order_cells`` is whether kernels take the cells in the order of :func:`kingpost.order_cells`, which copies
+    numberings and pays where a mesh was not ordered by DOLFINx. Results are the same up to the order of sums.
 
     Raises:
         FormError: A form that cannot be lowered, measures without subdomain data, parts of mixed

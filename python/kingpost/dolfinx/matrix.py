@@ -31,7 +31,7 @@ class Assembled(Action):
         *,
         diagonal: float = 1.0,
         place: Optional[Place] = None,
-        order_cells: Optional[bool] = None,
+        order_cells: bool = False,
         **options: Any,
     ) -> None:
         one_bilinear(form)
