@@ -75,17 +75,20 @@ fn check_copies(kernel: &Kernel) {
 fn products_of_halves() {
     let registers = include_str!("../../examples/hgemm_registers.kingpost");
     let teams = include_str!("../../examples/hgemm.kingpost");
-    for (text, ty, instruction) in [
-        (registers, ScalarType::Bf16, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"),
-        (registers, ScalarType::F16, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
-        (teams, ScalarType::Bf16, "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16"),
-        (teams, ScalarType::F16, "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16"),
+    let (few, many) = ((128, 256), (1024, 128)); // rows and columns of a block
+    for (text, ty, block, instruction) in [
+        (registers, ScalarType::Bf16, few, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"),
+        (registers, ScalarType::F16, few, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
+        (teams, ScalarType::Bf16, many, "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16"),
+        (teams, ScalarType::F16, many, "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16"),
     ] {
         let kernel = scheduled(&text.replace("bf16", ty.name()));
         // fewer tiles than buffers, and more
-        check_sums(&kernel, ty, &["c"], 1);
+        check_sums(&kernel, ty, "c", block, 1);
         if ty == ScalarType::Bf16 {
-            check_sums(&kernel, ty, &["opencl"], 5);
+            // OpenCL on a CPU takes half a minute for the larger block
+            let (device, tiles) = if block == few { ("opencl", 5) } else { ("c", 3) };
+            check_sums(&kernel, ty, device, block, tiles);
         }
         let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
         assert!(program.source.contains(instruction), "{}", program.source);
@@ -100,10 +103,10 @@ fn products_of_halves() {
     }
 }
 
-fn check_sums(kernel: &Kernel, ty: ScalarType, devices: &[&str], k: usize) {
+fn check_sums(kernel: &Kernel, ty: ScalarType, device: &str, (rows, columns): (usize, usize), k: usize) {
     let seed = Random::fresh_seed();
     let mut random = Random::new(seed);
-    let (rows, columns, terms) = (128, 256, 64 * k);
+    let terms = 64 * k;
     let mut numbers = |len| random.numbers(len).into_iter().map(|x| ty.rounded(x)).collect::<Vec<f64>>();
     let (a, b) = (numbers(rows * terms), numbers(terms * columns));
     let memory = Memory::new()
@@ -120,14 +123,16 @@ fn check_sums(kernel: &Kernel, ty: ScalarType, devices: &[&str], k: usize) {
         }
     }
     let card = open("cuda").inspect_err(|e| println!("skipped: cuda: {e}"));
-    for name in devices.iter().copied().chain(card.is_ok().then_some("cuda")) {
+    for name in [device].into_iter().chain(card.is_ok().then_some("cuda")) {
         let device = open(name).unwrap();
-        let program = generate(kernel, device.info().backend.target(), &Options::default()).unwrap();
+        // one of the texts declares a callee of its own
+        let options = Options::default().with_trust(true);
+        let program = generate(kernel, device.info().backend.target(), &options).unwrap();
         let loaded = Loaded::new(&*device, &program, &memory).unwrap();
         loaded.launch().unwrap();
         let error = RelativeError::between(&loaded.f64s("c").unwrap(), &expected);
         // results are rounded to 8 or 11 bits; sums of 320 terms in single precision lose much less
-        let unit = if ty == ScalarType::Bf16 { 2.0_f64.powi(-9) } else { 2.0_f64.powi(-12) };
-        assert!(error.is_within(1.5 * unit), "{name}, {k}, seed {seed}: {error:?}");
+        let unit = if ty == ScalarType::Bf16 { 2.0_f64.powi(-8) } else { 2.0_f64.powi(-11) };
+        assert!(error.is_within(1.01 * unit), "{name}, {k}, seed {seed}: {error:?}");
     }
 }
