@@ -128,6 +128,9 @@ def main() -> None:
     arguments.add_argument("--jobs", default="2")
     options = arguments.parse_args()
     mutations = tomllib.loads((ROOT / "scripts/mutations.toml").read_text())["mutation"]
+    names = [mutation["name"] for mutation in mutations]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        sys.exit(f"two mutations have a name, so that both are on at once: {', '.join(twice)}")
     if options.check:
         names = stale(mutations)
         found = f"{len(mutations)} mutations fit, {len(obligations())} obligations can be waived"
@@ -166,9 +169,11 @@ def main() -> None:
         results = list(pool.map(caught, chosen))
     survived = [m["name"] for m, tests in zip(chosen, results) if not tests]
     page = ROOT / "results/mutations.md"
-    rows = old_rows(page.read_text()) if options.names else {}
+    before = page.read_text() if options.names else ""
+    rows = old_rows(before)
     rows |= {mutation["name"]: row(mutation, tests) for mutation, tests in zip(chosen, results)}
-    page.write_text(table([rows[m["name"]] for m in mutations if m["name"] in rows], RANDOM in programs))
+    random = RANDOM in programs or "(then random recipes)" in before
+    page.write_text(table([rows[m["name"]] for m in mutations if m["name"] in rows], random))
     if survived:
         sys.exit(f"not noticed: {', '.join(survived)}")
 
@@ -179,6 +184,7 @@ def obligations() -> list:
     folders = [ROOT / "crates" / crate / "src" for crate in ("steps", "transforms", "algebra")]
     for file in sorted(file for folder in folders for file in folder.rglob("*.rs")):
         for name, says in re.findall(r'Obligation::new\(\s*"([a-z_.]+)",\s*"([^"]+)"', file.read_text()):
+            says = re.sub(r"\\\n\s*", "", says)  # a row of the table is a line
             found.append({"name": name, "condition": says, "file": str(file.relative_to(ROOT))})
     return found
 
