@@ -4,6 +4,7 @@ use crate::texts::{compiled, compiled_block_product, text, with_extents};
 use crate::{BlockRows, Call, CsrOperator, Operator, Queue, SolveError, compile_text};
 use kingpost_fem::sparse::{BlockPattern, CsrPattern};
 use kingpost_runtime::{Buffer, Device, Executable, buffer_of};
+use rayon::prelude::*;
 use std::sync::Arc;
 
 /// A matrix by rows of dense blocks: block CSR. A block of three rows and columns takes 76 bytes, where rows of
@@ -121,7 +122,15 @@ impl Operator for BlockCsrOperator {
 pub struct BlocksOfRows {
     blocks: BlockCsrOperator,
     take: Executable,
-    owners: Buffer,
+    source: Source,
+}
+
+/// Where the entries of blocks come from.
+enum Source {
+    /// Rows of scalars that are rows of blocks; the row of blocks of each block.
+    Blocks { owners: Buffer },
+    /// Any rows of scalars; the place of each of `n_entries` numbers; others stay zero.
+    Entries { places: Buffer, n_entries: usize },
 }
 
 impl BlocksOfRows {
@@ -138,22 +147,86 @@ impl BlocksOfRows {
         let text =
             include_str!("kernels/blocks_of_rows.kingpost").replace("SIDE", &blocks.extents[0].to_string());
         let (take, owners) = (compile_text(device, &text)?, buffer_of(device, &owners)?);
-        Ok(Self { blocks, take, owners })
+        Ok(Self { blocks, take, source: Source::Blocks { owners } })
+    }
+
+    /// Of matrices of any pattern, in blocks of `side` rows and columns that have zeros where it has no entry. None
+    /// where rows are no whole blocks, or where 32 bits do not count the numbers.
+    ///
+    /// # Errors
+    /// No memory, a device that refuses the kernels.
+    pub fn of_entries(
+        device: &dyn Device,
+        pattern: &CsrPattern,
+        side: usize,
+    ) -> Result<Option<Self>, SolveError> {
+        let (starts, columns) = (&pattern.row_starts, &pattern.columns);
+        let n = starts.len().saturating_sub(1);
+        if side == 0 || !n.is_multiple_of(side) {
+            return Ok(None);
+        }
+        let entries = |row: usize| starts[row] as usize..starts[row + 1] as usize;
+        let node = |column: &i32| column / side as i32;
+        let of_node = |owner: usize| {
+            let mut own: Vec<i32> = columns
+                [entries(side * owner).start..entries(side * owner + side - 1).end]
+                .iter()
+                .map(node)
+                .collect();
+            own.sort_unstable();
+            own.dedup();
+            own
+        };
+        let rows: Vec<Vec<i32>> = (0..n / side).into_par_iter().map(of_node).collect();
+        let n_blocks: usize = rows.iter().map(Vec::len).sum();
+        if i32::try_from(n_blocks.saturating_mul(side * side)).is_err() {
+            return Ok(None);
+        }
+        let ends = rows.iter().scan(0, |end, row| {
+            *end += row.len() as i32;
+            Some(*end)
+        });
+        let row_starts: Vec<i32> = std::iter::once(0).chain(ends).collect();
+        let place = |row: usize, column: &i32| {
+            let own = &rows[row / side];
+            let block = row_starts[row / side] as usize + own.partition_point(|other| *other < node(column));
+            ((block * side + row % side) * side + *column as usize % side) as i32
+        };
+        let of_row = |row: usize| columns[entries(row)].iter().map(move |column| place(row, column));
+        let places: Vec<i32> = (0..n).into_par_iter().flat_map_iter(of_row).collect();
+        let by_blocks = BlockPattern { extents: [side; 2], row_starts, columns: rows.concat() };
+        let blocks = BlockCsrOperator::new(device, &by_blocks)?;
+        device.fill(&blocks.values, 0)?;
+        let source = Source::Entries { places: buffer_of(device, &places)?, n_entries: places.len() };
+        Ok(Some(Self { blocks, take: compiled(device, text!("put"))?, source }))
     }
 
     /// Copies a matrix of the pattern.
     #[must_use]
     pub fn take<'a>(&'a self, matrix: &'a CsrOperator) -> Call<'a> {
-        let sizes =
-            [("n", self.blocks.rows), ("n_blocks", self.blocks.n_blocks), ("n_entries", matrix.n_entries())];
-        let arrays = [
-            ("starts", matrix.starts()),
-            ("block_starts", &*self.blocks.row_starts),
-            ("owners", &self.owners),
-            ("entries", matrix.values()),
-            ("values", &self.blocks.values),
-        ];
-        Call::of(&self.take, &sizes, &arrays)
+        let [side, _] = self.blocks.extents;
+        match &self.source {
+            Source::Blocks { owners } => {
+                let sizes = [
+                    ("n", self.blocks.rows),
+                    ("n_blocks", self.blocks.n_blocks),
+                    ("n_entries", matrix.n_entries()),
+                ];
+                let arrays = [
+                    ("starts", matrix.starts()),
+                    ("block_starts", &*self.blocks.row_starts),
+                    ("owners", owners),
+                    ("entries", matrix.values()),
+                    ("values", &self.blocks.values),
+                ];
+                Call::of(&self.take, &sizes, &arrays)
+            }
+            Source::Entries { places, n_entries } => {
+                let sizes = [("n", *n_entries), ("n_to", self.blocks.n_blocks * side * side)];
+                let arrays = [("at", places), ("from", matrix.values()), ("to", &self.blocks.values)];
+                Call::of(&self.take, &sizes, &arrays)
+            }
+        }
     }
 
     /// The copy.

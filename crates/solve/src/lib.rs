@@ -70,7 +70,7 @@ pub use bicgstab::BiCgStab;
 pub use block_csr::{BlockCsrOperator, BlocksOfRows};
 pub use block_jacobi::BlockJacobi;
 pub use block_rows::BlockRows;
-pub use boundary::{Side, bounds, facet_dofs};
+pub use boundary::{Side, boundary, boundary_by, bounds, facet_dofs};
 pub use boundary_value::{
     BoundaryValueSetup, BoundaryValueSetupError, BoundaryValueSystem, ChooseMappings, Exchange, SetupTimes,
     UnknownExchange,

@@ -1,98 +1,131 @@
 //! Sets of neighbouring nodes, each of which is a node of the next level.
 
-/// A node of the next level for each set of nodes, as lists for a device.
+use crate::texts::{compiled, text};
+use crate::{BlockRows, Call, PatternKernels, SolveError, run};
+use kingpost_runtime::{Buffer, Device, Executable};
+
+/// Rounds after which the host asks whether a node is open: about as many suffice for meshes of any size.
+const ROUNDS: usize = 4;
+
+/// A node of the next level for each set of nodes, on the device.
 pub(super) struct Aggregates {
+    /// How many there are.
+    pub count: usize,
+    /// All nodes, those of none included.
+    pub n_members: usize,
     /// The node of the next level for each node. Nodes without neighbours, such as prescribed ones,
     /// are in none: -1.
-    pub of: Vec<i32>,
+    pub of: Buffer,
     /// First member of each, and the end of the last.
-    pub starts: Vec<i32>,
-    /// The nodes of each, ascending.
-    pub members: Vec<i32>,
-    /// The place of each node among the members, -1 of one that is in none.
-    pub places: Vec<i32>,
+    pub starts: Buffer,
+    /// The nodes of each, ascending, after those of none.
+    pub members: Buffer,
+    /// The place of each node among the members.
+    pub places: Buffer,
 }
 
-/// The kind of a strong connection, as the kernel of connections has it.
-const STRONG: i32 = 2;
-
-/// The connections of nodes, by rows.
-pub(super) struct Connections {
-    /// First connection of each node, and the end of the last.
-    pub starts: Vec<i32>,
-    /// The other node of each connection.
-    pub nodes: Vec<i32>,
-    /// What each is.
-    pub kinds: Vec<i32>,
+/// The kernels that find sets of strongly connected nodes.
+///
+/// Roots are chosen at once everywhere: a node whose key is the largest within two connections, until all nodes
+/// have a root there. So no order of nodes is needed, keys of nodes that are near each other differ like random
+/// numbers, and rounds are few. The roots are those of a loop over all nodes from the largest key on. A root is
+/// a set with its neighbours, and what is left joins a neighbour.
+///
+/// # Source
+/// Vaněk et al. 1996, Algorithm 2, with the roots of Bell et al. 2012, §3.2.
+pub(super) struct SetKernels {
+    keys: Executable,
+    largest: Executable,
+    choose: Executable,
+    count: Executable,
+    roots: Executable,
+    neighbours: Executable,
+    places: Executable,
 }
 
-impl Connections {
-    /// The nodes that a node is strongly connected to.
-    fn strong(&self, node: usize) -> impl Iterator<Item = usize> {
-        let own = self.starts[node] as usize..self.starts[node + 1] as usize;
-        let all = self.nodes[own.clone()].iter().zip(&self.kinds[own]);
-        all.filter(|(_, kind)| **kind == STRONG).map(|(node, _)| *node as usize)
-    }
-
-    /// Sets of strongly connected nodes.
+impl SetKernels {
+    /// Compiles the kernels.
     ///
-    /// # Source
-    /// Vaněk et al. 1996, Algorithm 2.
-    pub fn aggregates(&self) -> Aggregates {
-        let n = self.starts.len().saturating_sub(1);
-        let (mut of, mut count): (Vec<Option<i32>>, i32) = (vec![None; n], 0);
-        // whole neighbourhoods that are free
-        for node in 0..n {
-            let mut own = self.strong(node).peekable();
-            let has_any = own.peek().is_some();
-            if has_any && of[node].is_none() && own.all(|other| of[other].is_none()) {
-                of[node] = Some(count);
-                self.strong(node).for_each(|other| of[other] = Some(count));
-                count += 1;
-            }
-        }
-        // what is left joins a neighbour of these
-        let whole = of.clone();
-        for (node, own) in of.iter_mut().enumerate().filter(|(_, own)| own.is_none()) {
-            *own = self.strong(node).find_map(|other| whole[other]);
-        }
-        // and what has none joins its own kind
-        for node in 0..n {
-            if of[node].is_none() && self.strong(node).next().is_some() {
-                of[node] = Some(count);
-                for other in self.strong(node) {
-                    of[other].get_or_insert(count);
-                }
-                count += 1;
-            }
-        }
-        Aggregates::of(&of, count)
+    /// # Errors
+    /// A device that refuses them.
+    pub fn new(device: &dyn Device) -> Result<Self, SolveError> {
+        Ok(Self {
+            keys: compiled(device, text!("aggregation/root_keys"))?,
+            largest: compiled(device, text!("aggregation/largest_around"))?,
+            choose: compiled(device, text!("aggregation/choose_roots"))?,
+            count: compiled(device, text!("aggregation/count_roots"))?,
+            roots: compiled(device, text!("aggregation/join_roots"))?,
+            neighbours: compiled(device, text!("aggregation/join_neighbours"))?,
+            places: compiled(device, text!("aggregation/member_places"))?,
+        })
     }
-}
 
-impl Aggregates {
-    fn of(of: &[Option<i32>], count: i32) -> Self {
-        let mut starts = vec![0; count as usize + 1];
-        of.iter().flatten().for_each(|aggregate| starts[*aggregate as usize + 1] += 1);
-        for aggregate in 0..count as usize {
-            starts[aggregate + 1] += starts[aggregate];
-        }
-        let (mut next, mut members) = (starts.clone(), vec![0; starts[count as usize] as usize]);
-        let place = |(node, aggregate): (i32, &Option<i32>)| match aggregate {
-            None => -1,
-            Some(aggregate) => {
-                let next = &mut next[*aggregate as usize];
-                members[*next as usize] = node;
-                *next += 1;
-                *next - 1
-            }
+    /// The sets of a matrix whose connections are of some `kinds`.
+    ///
+    /// # Errors
+    /// No memory, a failing driver.
+    pub fn find(
+        &self,
+        device: &dyn Device,
+        lists: &PatternKernels,
+        matrix: &BlockRows<'_>,
+        kinds: &Buffer,
+    ) -> Result<Aggregates, SolveError> {
+        let n = matrix.rows;
+        let integers = |n: usize| device.allocate(4 * n as u64);
+        let (sizes, rows) = (matrix.sizes(), [&matrix.lists()[..], &[("kinds", kinds)]].concat());
+        let keys = self.roots(device, lists, matrix, kinds)?;
+        let [is_root, numbers] = [integers(n + 1)?, integers(n + 1)?];
+        device.fill(&is_root, 0)?;
+        run(device, &[Call::of(&self.count, &sizes[..1], &[("keys", &keys), ("is_root", &is_root)])])?;
+        let (count, _) = lists.add_up(device, &is_root, n + 1, &numbers)?;
+        let [of, other] = [integers(n)?, integers(n)?];
+        let arrays = [("keys", &keys), ("numbers", &numbers), ("aggregates", &of)];
+        let roots = Call::of(&self.roots, &sizes, &[&rows[..], &arrays].concat());
+        let join = |before, after| {
+            let arrays = [("before", before), ("aggregates", after)];
+            Call::of(&self.neighbours, &sizes, &[&rows[..], &arrays].concat())
         };
-        let places = (0..).zip(of).map(place).collect();
-        Self { of: of.iter().map(|aggregate| aggregate.unwrap_or(-1)).collect(), starts, members, places }
+        // the second time for what roundings keep from being connected both ways
+        run(device, &[roots, join(&of, &other), join(&other, &of)])?;
+        let ([sorted, members], _) = lists.sort(device, &of, n)?;
+        let [starts, places] = [integers(count + 1)?, integers(n)?];
+        let first = lists.first_places((count + 1, &starts), (n, &sorted));
+        let place = Call::of(&self.places, &sizes[..1], &[("members", &members), ("places", &places)]);
+        run(device, &[first, place])?;
+        Ok(Aggregates { count, n_members: n, of, starts, members, places })
     }
 
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.starts.len() - 1
+    /// The keys of nodes, those of roots the largest number of all.
+    fn roots(
+        &self,
+        device: &dyn Device,
+        lists: &PatternKernels,
+        matrix: &BlockRows<'_>,
+        kinds: &Buffer,
+    ) -> Result<Buffer, SolveError> {
+        let n = matrix.rows;
+        let (sizes, rows) = (matrix.sizes(), [&matrix.lists()[..], &[("kinds", kinds)]].concat());
+        let integers = |n: usize| device.allocate(4 * n as u64);
+        let [keys, near, far, is_open, before] =
+            [integers(n)?, integers(n)?, integers(n)?, integers(n)?, integers(n)?];
+        let arrays = [("row_starts", &**matrix.row_starts), ("kinds", kinds), ("keys", &keys)];
+        run(device, &[Call::of(&self.keys, &sizes, &arrays)])?;
+        loop {
+            let round = || {
+                let around = |numbers, largest| {
+                    let arrays = [("numbers", numbers), ("largest", largest)];
+                    Call::of(&self.largest, &sizes, &[&rows[..], &arrays].concat())
+                };
+                let arrays = [("largest", &far), ("keys", &keys), ("is_open", &is_open)];
+                [around(&keys, &near), around(&near, &far), Call::of(&self.choose, &sizes[..1], &arrays)]
+            };
+            let calls: Vec<Call<'_>> = (0..ROUNDS).flat_map(|_| round()).collect();
+            run(device, &calls)?;
+            // each round has a root, that of the largest key
+            if lists.add_up(device, &is_open, n, &before)?.0 == 0 {
+                return Ok(keys);
+            }
+        }
     }
 }

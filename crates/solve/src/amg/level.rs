@@ -147,7 +147,7 @@ impl Structure {
             + 4 * self.interpolation.n_blocks as u64;
         let numbers = 2 * self.interpolation.n_blocks * side * width + self.coarse.n_blocks * width * width;
         let vectors = 6 * fine + (2 + width) * coarse;
-        let bases = 2 * self.sets.n_members * side * width;
+        let bases = self.sets.n_members * side * width;
         let image = self.image.n_blocks * side * width;
         [lists + 8 * (numbers + vectors) as u64, 8 * (bases + image) as u64]
     }
@@ -245,10 +245,9 @@ impl Finder<'_> {
 
         let numbers = |n: usize| device.allocate(8 * n as u64);
         let basis = numbers(sets.n_members * side * width)?;
-        let rest = numbers(sets.n_members * side * width)?;
         let sizes = [("n", own.rows), ("n_aggregates", sets.count), ("n_members", sets.n_members)];
         let arrays = [("starts", &sets.starts), ("members", &sets.members), ("near", near)];
-        let arrays = [&arrays[..], &[("rest", &rest), ("basis", &basis), ("coarse", &level.near)]].concat();
+        let arrays = [&arrays[..], &[("basis", &basis), ("coarse", &level.near)]].concat();
         let bases = Call::of(&kernels.bases, &sizes, &arrays).with("dependent", DEPENDENT * DEPENDENT);
 
         let sizes = [("n", own.rows), ("n_a", own.n_blocks), ("n_members", sets.n_members)];
@@ -264,7 +263,7 @@ impl Finder<'_> {
         let arrays = [&arrays[..], &[("transposed", level.restriction.values())]].concat();
         let transpose = Call::of(&kernels.transpose, &[("n_blocks", interpolation.n_blocks)], &arrays);
         run(device, &[bases, smooth, transpose])?;
-        drop((basis, rest));
+        drop(basis);
 
         let of_image = numbers(image.n_blocks * side * width)?;
         let b = [("b_starts", &*interpolation.starts), ("b_columns", &*interpolation.at)];

@@ -42,7 +42,7 @@ pub struct HierarchySize {
 ///
 /// Nodes are aggregated with their neighbours; the near kernel of the operator on an aggregate is the
 /// basis of its coarse node, and a step of Jacobi's method smooths the interpolation. Matrices of coarse
-/// levels are Galerkin's. All but the sets of nodes is found on the device, in blocks of a node by a node. A basis
+/// levels are Galerkin's. All this is found on the device, in blocks of a node by a node. A basis
 /// vector that others of its aggregate span is zero, so that all nodes of a level have as many unknowns. Another
 /// matrix of the pattern [renews](Self::renew) the numbers alone.
 ///

@@ -214,9 +214,84 @@ fn vectors_of(device: &dyn Device, vectors: &Buffer, count: usize) -> DMatrix<f6
     DMatrix::from_row_slice(values.len() / count, count, &values)
 }
 
+/// The sets of nodes that a loop over all nodes finds, from the largest key on.
+fn greedy_sets(strong: &[Vec<usize>]) -> Vec<i32> {
+    let n = strong.len();
+    let key = |node: usize| (0..5).fold(1_u64, |power, _| power * (node as u64 + 1) % 2_147_483_647);
+    let mut nodes: Vec<usize> = (0..n).filter(|node| !strong[*node].is_empty()).collect();
+    nodes.sort_by_key(|node| std::cmp::Reverse(key(*node)));
+    let (mut is_taken, mut roots) = (vec![false; n], Vec::new());
+    for node in nodes {
+        if !is_taken[node] && strong[node].iter().all(|other| !is_taken[*other]) {
+            is_taken[node] = true;
+            strong[node].iter().for_each(|other| is_taken[*other] = true);
+            roots.push(node);
+        }
+    }
+    roots.sort_unstable();
+    let mut of = vec![-1; n];
+    for (set, root) in (0..).zip(&roots) {
+        of[*root] = set;
+        strong[*root].iter().for_each(|other| of[*other] = set);
+    }
+    let whole = of.clone();
+    for node in (0..n).filter(|node| whole[*node] < 0) {
+        of[node] = strong[node].iter().map(|other| whole[*other]).find(|set| *set >= 0).unwrap_or(-1);
+    }
+    of
+}
+
+#[test]
+fn sets_of_nodes_are_those_of_a_loop() {
+    let mut random = Random::new();
+    let n = 3000;
+    // a loose graph, whose last nodes have no neighbour
+    let mut strong = vec![Vec::new(); n];
+    for _ in 0..4 * n {
+        let [a, b] = [0, 0].map(|_| random.int(0, n as i64 - 20) as usize);
+        if a != b && !strong[a].contains(&b) {
+            strong[a].push(b);
+            strong[b].push(a);
+        }
+    }
+    let mut all = Scalars { row_starts: vec![0], columns: Vec::new(), values: Vec::new() };
+    for (row, own) in strong.iter_mut().enumerate() {
+        own.sort_unstable();
+        let at = own.partition_point(|other| *other < row);
+        all.columns.extend(own.iter().map(|other| *other as i32));
+        all.columns.insert(all.columns.len() - own.len() + at, row as i32);
+        all.row_starts.push(all.columns.len() as i32);
+    }
+    let kinds: Vec<i32> = (0..n)
+        .flat_map(|row| {
+            let own = all.row_starts[row] as usize..all.row_starts[row + 1] as usize;
+            all.columns[own].iter().map(move |column| 2 - i32::from(*column as usize == row))
+        })
+        .collect();
+    all.values = vec![1.0; kinds.len()];
+    let expected = greedy_sets(&strong);
+    for name in ["c", "opencl"] {
+        let device = &*open(name).unwrap();
+        let (matrix, kinds) = (all.on(device), buffer_of(device, &kinds).unwrap());
+        let structures = StructureKernels::new(device).unwrap();
+        let sets = structures.aggregates(device, &matrix.block_rows().unwrap(), &kinds).unwrap();
+        let list = |buffer: &Buffer| download_values::<i32>(device, buffer).unwrap();
+        let of = list(&sets.of);
+        assert_eq!(of, expected, "{name}, seed {}", random.seed);
+        let (starts, members, places) = (list(&sets.starts), list(&sets.members), list(&sets.places));
+        assert_eq!(starts.len(), sets.count + 1);
+        for (set, bounds) in (0..).zip(starts.windows(2)) {
+            let own = &members[bounds[0] as usize..bounds[1] as usize];
+            assert!(!own.is_empty() && own.is_sorted() && own.iter().all(|node| of[*node as usize] == set));
+        }
+        assert_eq!(starts[sets.count] as usize, n);
+        assert!((0..).zip(&members).all(|(place, node)| places[*node as usize] == place));
+    }
+}
+
 #[test]
 fn levels_of_displacements_are_galerkin_s() {
-    let (pattern, matrix, unknowns) = springs(10);
+    let (pattern, matrix, unknowns) = springs(11);
     let n = matrix.row_starts.len() - 1;
     let mut random = Random::new();
     for name in ["c", "opencl"] {
@@ -260,6 +335,30 @@ fn levels_of_displacements_are_galerkin_s() {
 }
 
 #[test]
+fn entries_of_any_rows_are_taken_into_blocks() {
+    let (pattern, whole, _) = springs(4);
+    let scalars = CsrPattern::of_block_rows(whole.row_starts.clone(), whole.columns.clone(), [1, 1]);
+    let (loose, _) = difference(8);
+    let of_loose = CsrPattern::of_block_rows(loose.row_starts.clone(), loose.columns.clone(), [1, 1]);
+    for name in ["c", "opencl"] {
+        let device = &*open(name).unwrap();
+        let taken = |blocks: &BlocksOfRows, matrix: &Scalars| {
+            let matrix = matrix.on(device);
+            run(device, &[blocks.take(&matrix)]).unwrap();
+            dense_of(device, blocks.blocks())
+        };
+        let of_blocks = BlocksOfRows::new(device, &pattern).unwrap();
+        let of_entries = BlocksOfRows::of_entries(device, &scalars, 3).unwrap().unwrap();
+        assert_eq!(taken(&of_blocks, &whole), whole.dense(), "{name}");
+        assert_eq!(taken(&of_entries, &whole), whole.dense(), "{name}");
+        // blocks that rows have in part alone
+        let of_entries = BlocksOfRows::of_entries(device, &of_loose, 2).unwrap().unwrap();
+        assert_eq!(taken(&of_entries, &loose), loose.dense(), "{name}");
+        assert!(BlocksOfRows::of_entries(device, &of_loose, 3).unwrap().is_none());
+    }
+}
+
+#[test]
 fn bases_are_orthonormal_and_hold_the_near_kernel() {
     let mut random = Random::new();
     let (side, width, n) = (3, 6, 12);
@@ -279,17 +378,19 @@ fn bases_are_orthonormal_and_hold_the_near_kernel() {
             device.fill(&buffer, 0xFF).unwrap();
             buffer
         };
-        let [rest, basis, coarse] = [9 * side * width, 9 * side * width, 3 * width * width].map(numbers);
+        let [basis, coarse] = [9 * side * width, 3 * width * width].map(numbers);
         let sizes = [("n", n), ("n_aggregates", 3), ("n_members", 9)];
         let arrays = [("starts", &lists[0]), ("members", &lists[1]), ("near", &from)];
-        let arrays = [&arrays[..], &[("rest", &rest), ("basis", &basis), ("coarse", &coarse)]].concat();
+        let arrays = [&arrays[..], &[("basis", &basis), ("coarse", &coarse)]].concat();
         run(device, &[Call::of(&kernel, &sizes, &arrays).with("dependent", 1e-16)]).unwrap();
         let (basis, coarse) = (vectors_of(device, &basis, width), vectors_of(device, &coarse, width));
         for (set, rank) in [3, 5, 5].into_iter().enumerate() {
             let own = starts[set] as usize..starts[set + 1] as usize;
             let q = basis.rows(side * own.start, side * own.len());
             let gram = q.transpose() * q;
-            let unit = DMatrix::from_fn(width, width, |r, c| f64::from(u8::from(r == c && r < rank)));
+            let length = |k: usize| if gram[(k, k)] > 0.5 { 1.0 } else { 0.0 };
+            let unit = DMatrix::from_fn(width, width, |r, c| if r == c { length(r) } else { 0.0 });
+            assert_eq!(unit.trace(), f64::from(rank), "{name}, seed {}: {gram}", random.seed);
             // sums of at most 18 products of numbers of at most one
             assert!((&gram - unit).amax() <= 1e-14, "{name}, seed {}: {gram}", random.seed);
             let rows: Vec<usize> = members[own]

@@ -11,7 +11,7 @@ use crate::{
     Arrays, AssemblyStrategy, Communicator, Constraints, CsrOperator, DeviceForm, FormPatterns, FormPrograms,
     HierarchySize, LinearChoice, LinearSolver, MatrixAssembly, Newton, NewtonOptions, NewtonReport,
     NewtonStep, NewtonSystem, PartRows, PreconditionerKind, PrescribedValues, Side, SolveError, SystemMatrix,
-    SystemSize, Unknowns, bounds, facet_dofs,
+    SystemSize, Unknowns, boundary, bounds, facet_dofs,
 };
 use division::Division;
 use error::each_part;
@@ -186,7 +186,7 @@ impl<'d> BoundaryValueSystem<'d> {
         stage("numbering");
         let numbering = Numbering::new(mesh, degree)?;
         stage("finding the boundary");
-        let (points, sides) = (numbering.dof_points(mesh), mesh.boundary());
+        let (points, sides) = (numbering.dof_points(mesh), boundary(devices[0], mesh)?);
         let values = prescribed(problem, mesh, (&numbering, &points), components, &sides);
         let has_energy = !problem.is_linear();
         let division = match devices.len() {

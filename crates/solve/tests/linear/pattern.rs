@@ -13,7 +13,7 @@ use kingpost_runtime::{Buffer, Device, download_values};
 use kingpost_sample::Random;
 use kingpost_solve::{
     Arrays, AssemblyStrategy, CsrOperator, FormPrograms, FoundPattern, MatrixAssembly, PatternKernels,
-    Patterns, SolveError, run,
+    Patterns, SolveError, boundary, boundary_by, run,
 };
 use kingpost_strategies::Mapping;
 
@@ -47,6 +47,23 @@ fn patterns_of_meshes_are_those_of_the_host() {
             let n = *map.iter().max().unwrap() as usize + 1;
             let part = CsrPart { extents: [width, width], rows: map, columns: map };
             compare(&*device, &kernels, [n, n], &part, &format!("{}, P{degree}", device.info().name));
+        }
+    }
+}
+
+#[test]
+fn boundaries_are_those_of_the_host() {
+    let bracket = concat!(env!("CARGO_MANIFEST_DIR"), "/../../meshes/bracket.msh");
+    let shapes =
+        [CellShape::Triangle, CellShape::Quadrilateral, CellShape::Tetrahedron, CellShape::Hexahedron];
+    let unit = shapes.iter().flat_map(|shape| [1, 3].map(|n| Mesh::unit(*shape, n).unwrap()));
+    let meshes: Vec<Mesh> = unit.chain([Mesh::read_gmsh(bracket.as_ref()).unwrap()]).collect();
+    for device in devices() {
+        for mesh in &meshes {
+            let found = boundary_by(&*device, mesh).unwrap().unwrap();
+            let name = &device.info().name;
+            assert_eq!(found, mesh.boundary(), "{name}, {} {}", mesh.shape(), mesh.n_cells());
+            assert_eq!(boundary(&*device, mesh).unwrap(), found, "{name}");
         }
     }
 }
