@@ -20,7 +20,7 @@ def figure(seconds: str) -> str:
     return f"{1e6 * float(seconds):.2f} µs"
 
 
-def row(folder: pathlib.Path, name: str) -> str:
+def row(folder: pathlib.Path, name: str, tuned: bool) -> str:
     check, run, tune, named, python = (
         path.read_text() if (path := folder / kind / f"{name}.txt").exists() else ""
         for kind in ("check", "run", "tune", "named", "python")
@@ -35,7 +35,7 @@ def row(folder: pathlib.Path, name: str) -> str:
     measured, bound = (", ".join(figure(kernel[k]) for kernel in kernels) for k in (1, 2))
     mappings = "; ".join(dict.fromkeys(kernel[4].split(" (")[0] for kernel in kernels))
     cells = [f"`{name}`", mesh.group(1) if mesh else "", compared, times(named), times(run), measured, bound]
-    return f"| {' | '.join([*cells, difference, mappings, times(tune), best])} |"
+    return f"| {' | '.join([*cells, difference, mappings, *([times(tune), best] if tuned else [])])} |"
 
 
 def main() -> None:
@@ -49,13 +49,14 @@ def main() -> None:
     print("dimension), as exported (*command line*; numbers by nodes) and from Python (`python/tests/time_forms.py`) on")
     print("the arrays of the command line. *Python* is the time of a run as the command line takes it, *bound* that of a")
     print("bound call on arrays of PyTorch, by events of the card around 60; *difference* is the largest from the result")
-    print("of the command line. Where it was tuned, *tuned* is the time of the best mapping.")
-    print("Several times are those of the kernels of a form, one an integral type; the tuner takes the first.\n")
+    print("of the command line. Several times are those of the kernels of a form, one an integral type.")
+    if tuned := any((folder / "tune").glob("*.txt")):
+        print("*Tuned* is the time of the best mapping that the tuner found, of the first kernel.")
     head = ["form", "cells", "equals the interpreter", "named", "command line", "Python", "bound", "difference"]
-    print(f"| {' | '.join([*head, 'mapping from Python', 'tuned', 'best mapping'])} |")
-    print("|---|---:|---|---:|---:|---:|---:|---:|---|---:|---|")
+    head += ["mapping from Python", *(["tuned", "best mapping"] if tuned else [])]
+    print(f"\n| {' | '.join(head)} |\n|---|---:|---|---:|---:|---:|---:|---:|---|{'---:|---|' if tuned else ''}")
     for path in sorted((folder / "run").glob("*.txt")):
-        print(row(folder, path.stem))
+        print(row(folder, path.stem, tuned))
 
 
 if __name__ == "__main__":
