@@ -38,6 +38,7 @@ mod step;
 pub mod step_set;
 pub mod substitute;
 pub mod symmetry;
+pub mod template;
 pub mod tree;
 pub mod widest;
 

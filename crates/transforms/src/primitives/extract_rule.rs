@@ -8,6 +8,7 @@ use kingpost_steps::obligation::Obligation;
 use kingpost_steps::primitive::Primitive;
 use kingpost_steps::refusal::Refusal;
 use kingpost_steps::schedule::RuleHandle;
+use kingpost_steps::template::{same_head, with_lines};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -146,20 +147,7 @@ impl ExtractRule {
     fn declaration(&self, kernel: &Kernel) -> Result<Rule, Refusal> {
         let line = format!("rule {}({}) := {}", self.name, self.params.join(", "), self.template);
         let no_template = |why: &str| format!("`{}` is no template: {why}", self.template);
-        TEMPLATE
-            .require(!line.contains(['\n', '\r', '#']), || no_template("it is one line without comments"))?;
-        let mut bare = kernel.clone();
-        bare.body.clear();
-        bare.insns = kingpost_ir::Arena::default();
-        bare.inames = kingpost_ir::Arena::default();
-        let text = kingpost_ir::text::print(&bare);
-        let mut lines: Vec<&str> = text.lines().collect();
-        // rules use earlier rules only
-        let last = lines.iter().rposition(|l| l.starts_with("rule ")).unwrap_or(0); // default: the line of the name
-        lines.insert(last + 1, &line);
-        let parsed = TEMPLATE.met(kingpost_ir::text::parse(&(lines.join("\n") + "\n")), |e| {
-            no_template(e.errors().first().map_or("", |e| e.message.as_str()))
-        })?;
+        let parsed = TEMPLATE.met(with_lines(kernel, &[line]), |why| no_template(&why))?;
         let added = parsed.rules.iter().last().filter(|(_, r)| r.name == self.name);
         // a text writes them out where they are used
         let why = "a rule with a reduction has no name in a kernel";
@@ -206,20 +194,7 @@ fn unify(template: &Expr, e: &Expr, args: &mut [Option<Expr>]) -> bool {
             }
         };
     }
-    let same_head = match (template, e) {
-        (Expr::Int(a), Expr::Int(b)) => a == b,
-        (Expr::Real(a), Expr::Real(b)) => a == b,
-        (Expr::Iname(a), Expr::Iname(b)) => a == b,
-        (Expr::Load(a), Expr::Load(b)) => a.var == b.var,
-        (Expr::Unary(a, _), Expr::Unary(b, _)) => a == b,
-        (Expr::Binary(a, ..), Expr::Binary(b, ..)) => a == b,
-        (Expr::Call(a, _), Expr::Call(b, _)) => a == b,
-        (Expr::Cast(a, _), Expr::Cast(b, _)) => a == b,
-        (Expr::Select(..), Expr::Select(..)) => true,
-        (Expr::Rule(a, _), Expr::Rule(b, _)) => a == b,
-        // rules hold no reductions
-        _ => false,
-    };
-    let same_count = template.operands().count() == e.operands().count();
-    same_head && same_count && template.operands().zip(e.operands()).all(|(a, b)| unify(a, b, args))
+    let is_loop = matches!((template, e), (Expr::Iname(a), Expr::Iname(b)) if a == b);
+    (is_loop || same_head(template, e))
+        && template.operands().zip(e.operands()).all(|(a, b)| unify(a, b, args))
 }

@@ -3,8 +3,8 @@
 use kingpost_analysis::Analysis;
 use kingpost_analysis::deps::Mode;
 use kingpost_ir::{
-    AddressSpace, Affine, Direction, Expr, ExprType, InsnId, Kernel, RuleId, ScalarType, VarId, VarKind,
-    Variable,
+    AddressSpace, Affine, Direction, Expr, ExprType, InameId, InsnId, Kernel, RuleId, ScalarType, VarId,
+    VarKind, Variable,
 };
 use kingpost_steps::argument;
 use kingpost_steps::draw::{self, Picks};
@@ -21,6 +21,8 @@ use kingpost_steps::staging::{
     AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, Footprint, Limits, Region, SOMETHING_READS, Staged,
     Staging, Temporary, filled_name,
 };
+use kingpost_steps::template::{self, Template, Use};
+use kingpost_steps::tree::{body_of, insns_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -40,6 +42,9 @@ use std::fmt;
 /// ```
 /// The temporary has an axis for each parameter of the rule along which more than one value is
 /// used.
+/// A rule with reductions has no name in a kernel: instead of one, its declaration stands there, as in
+/// `precompute_rule("along(e, i) := sum(j in 0..8: d[i, j]*u[e, j])", at: e, space: private)`. It is used
+/// wherever an expression is the one on the right, with arguments that are solved for and other loops.
 /// `work_items` makes one flat loop over the work-items of a group of the loops that compute,
 /// `footprint` chooses the box around the arguments or exactly those that are used; see
 /// `prefetch_array`. Uses inside other rules stay. Values of type `i32` that are more than loads
@@ -57,7 +62,7 @@ use std::fmt;
 /// `max(…, 1)`, and casts no number to an integer type that it may not fit.
 ///
 /// # Errors
-/// An unknown rule or loop, no use, arguments that are not affine, values without a type of their
+/// An unknown rule or loop, a declaration that is none, no use, arguments that are not affine, values without a type of their
 /// own, an update of an `i32` by values in 64 bits, an extent that is not a constant, taken names;
 /// a write between the computation and a use, with two instances; an element outside, or an
 /// operation that some values do not allow; a computation that the placement breaks.
@@ -67,7 +72,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrecomputeRule {
-    /// The rule.
+    /// The rule, or a declaration: `name(parameters) := expression`.
     pub rule: String,
     /// The loop in whose body the values are computed; the whole kernel if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,7 +149,8 @@ impl PrecomputeRule {
     }
 
     fn name(&self) -> String {
-        self.temporary.clone().unwrap_or_else(|| format!("{}_values", self.rule))
+        let own = self.rule.split(['(', ' ', ':']).next().unwrap_or_default(); // there is a first part always
+        self.temporary.clone().unwrap_or_else(|| format!("{own}_values"))
     }
 
     fn temporary<'a>(&'a self, name: &'a str) -> Temporary<'a> {
@@ -175,9 +181,9 @@ const ONE_TYPE: Obligation =
 
 /// A temporary for what is used of a rule, and the place where it is computed.
 pub struct Computed {
-    rule: RuleId,
-    /// The instructions whose uses are replaced; all if absent.
-    chosen: Option<Vec<InsnId>>,
+    value: Value,
+    /// The instructions whose uses are replaced.
+    chosen: Vec<InsnId>,
     staging: Staging,
     /// The instructions that store a wider value now.
     casts: Vec<InsnId>,
@@ -209,25 +215,36 @@ impl Primitive for PrecomputeRule {
 
     fn check(&self, analysis: &Analysis) -> Result<Computed, Refusal> {
         let kernel = analysis.kernel();
-        let rule = lookup::rule(kernel, &self.rule)?;
+        let value = Value::of(kernel, &self.rule)?;
         let name = filled_name(kernel, self.temporary.as_deref(), &self.name(), "compute")?;
         let temporary = self.temporary(&name);
         let space = temporary.check(kernel)?;
-        let chosen = self.insns.as_ref().map(|s| s.resolve(kernel)).transpose()?;
-        let stand_in = StandIn::of(kernel, rule, chosen.as_deref());
+        let at = self.at.as_deref();
+        let inside = insns_of(body_of(kernel, at.map(|at| lookup::tree_loop(kernel, at)).transpose()?)?);
+        let chosen = match &self.insns {
+            Some(selection) => selection.resolve(kernel)?,
+            None => inside.clone(),
+        };
+        let chosen: Vec<InsnId> = inside.into_iter().filter(|insn| chosen.contains(insn)).collect();
+        let stand_in = StandIn::of(kernel, &value, &chosen);
         let uses = |insn| stand_in.kernel.insns[insn].loads(stand_in.array);
         let something = (&SOMETHING_READS, "read");
-        let region = Region::of(&stand_in.kernel, stand_in.array, self.at.as_deref(), &uses, something)?;
-        let ty = self.check_uses(kernel, rule, &region.insns)?;
-        self.check_operands(analysis, rule, &region)?;
+        let region = Region::of(&stand_in.kernel, stand_in.array, at, &uses, something)?;
+        let ty = self.check_uses(kernel, &value, &region.insns)?;
+        self.check_operands(analysis, &value.operands(kernel), &region)?;
         let of_array = analysis.next(&stand_in.kernel);
         let poly = of_array.polyhedral();
         let reads = region.reads(poly, of_array.sites(stand_in.array))?;
         let tile = region.tile(poly, &reads, self.footprint, Limits::default())?;
         let all_used = tile.is_filled_by(poly, &reads, &region.around)?;
         let staging = temporary.plan(&of_array, region, tile, (ty, space)).filled()?;
-        let mut proof = Computed { rule, chosen, staging, casts: Vec::new() };
+        let mut proof = Computed { value, chosen, staging, casts: Vec::new() };
         let draft = self.draft(kernel, &proof);
+        let computing = lookup::insn(&draft, &temporary.insn_name())?;
+        let same_types = proof.value.has_types_of(&draft, &draft.insns[computing].rhs);
+        ONE_TYPE.require(same_types, || {
+            format!("the terms of a reduction of `{}` have another type there; cast them", self.rule)
+        })?;
         for insn in proof.staging.users() {
             if stores_wide(&draft, *insn, &format!("rule `{}`", self.rule))? {
                 proof.casts.push(*insn);
@@ -235,15 +252,15 @@ impl Primitive for PrecomputeRule {
         }
         if !all_used {
             let help = "compute exactly what is used, or in a loop whose uses fill a box";
-            check_inside(&analysis.next(&draft), lookup::insn(&draft, &temporary.insn_name())?, help)?;
+            check_inside(&analysis.next(&draft), computing, help)?;
         }
         Ok(proof)
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &Computed) -> Staged {
-        let mut stand_in = StandIn::of(kernel, proof.rule, proof.chosen.as_deref());
+        let mut stand_in = StandIn::of(kernel, &proof.value, &proof.chosen);
         let made = proof.staging.edit(&mut stand_in.kernel);
-        *kernel = stand_in.removed();
+        *kernel = stand_in.removed(&proof.value);
         for insn in &proof.casts {
             cast_stored(kernel, *insn);
         }
@@ -252,8 +269,16 @@ impl Primitive for PrecomputeRule {
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
         let space = p.among([AddressSpace::Local, AddressSpace::Private]);
+        let mut reductions = Vec::new();
+        for insn in kernel.insns.values() {
+            insn.rhs.for_each(&mut |e| {
+                if matches!(e, Expr::Reduce(_)) {
+                    reductions.push(template::declaration(kernel, "total", e));
+                }
+            });
+        }
         let mut all = Vec::new();
-        for rule in draw::rules(kernel) {
+        for rule in draw::rules(kernel).into_iter().chain(p.of(&reductions)) {
             all.extend(draw::loops(kernel).into_iter().map(|l| Self::new(&rule, l, space)));
         }
         let step = draw::possible(kernel, all, p)?.into_temporary(kernel.fresh_name("values"));
@@ -264,12 +289,11 @@ impl Primitive for PrecomputeRule {
 
 impl PrecomputeRule {
     /// The type of the values, if every use has affine arguments and the same type.
-    fn check_uses(&self, kernel: &Kernel, rule: RuleId, insns: &[InsnId]) -> Result<ScalarType, Refusal> {
+    fn check_uses(&self, kernel: &Kernel, value: &Value, insns: &[InsnId]) -> Result<ScalarType, Refusal> {
         let mut types = Vec::new();
         for insn in insns {
-            for e in uses_of(kernel, *insn, rule) {
-                let Expr::Rule(_, args) = &e else { continue };
-                for (arg, param) in args.iter().zip(&kernel.rules[rule].params) {
+            for (e, found) in value.uses(kernel, *insn) {
+                for (arg, param) in found.args.iter().zip(value.params(kernel)) {
                     // words look affine, and wrap
                     let exact = kernel.type_of(arg, &[]).is_ok_and(|ty| ty.word().is_none());
                     AFFINE_ARGUMENTS.decide(exact && arg.as_affine().is_some(), || {
@@ -280,46 +304,50 @@ impl PrecomputeRule {
                         )
                     })?;
                 }
-                let found = kernel.type_of(&e, &[]).map_err(|source| {
-                    let what = format!("`{}`", kernel.insns[*insn].name);
-                    Refusal::Malformed(kingpost_ir::KernelError::Type { what, source })
-                })?;
-                let ty = match found {
-                    ExprType::Scalar(ty) => Some(ty),
-                    ExprType::Index => Some(ScalarType::I64),
-                    ExprType::Bool | ExprType::Literal | ExprType::WeakReal | ExprType::WeakComplex => None,
-                };
-                types.push(TYPED.find(ty, || {
-                    format!(
-                        "the value of rule `{}` is a {found}, needed a number with a type; cast it in the rule",
-                        self.rule
-                    )
-                })?);
+                types.push((self.type_of(kernel, *insn, &e)?, e));
             }
         }
-        types.dedup();
-        ONE_TYPE.require(types.len() == 1, || {
+        let (first, e) = types
+            .first()
+            .ok_or_else(|| Refusal::internal(format!("nothing uses rule `{}`", self.rule), kernel))?;
+        ONE_TYPE.require(types.iter().all(|(ty, _)| ty == first), || {
             format!("rule `{}` has values of different types here; cast them in the rule", self.rule)
         })?;
-        match types.first() {
-            // integers are unbounded until they are stored; what is loaded fits its type
-            Some(ScalarType::I32) if !fits_i32(kernel, &kernel.expand_rules(&kernel.rules[rule].body)) => {
-                Ok(ScalarType::I64)
-            }
-            Some(one) => Ok(*one),
-            None => Err(Refusal::internal(format!("nothing uses rule `{}`", self.rule), kernel)),
-        }
+        let body = match value {
+            Value::Rule(rule) => &kernel.rules[*rule].body,
+            Value::Template(_) => e,
+        };
+        // integers are unbounded until they are stored; what is loaded fits its type
+        let is_wide = *first == ScalarType::I32 && !fits_i32(kernel, &kernel.expand_rules(body));
+        Ok(if is_wide { ScalarType::I64 } else { *first })
+    }
+
+    fn type_of(&self, kernel: &Kernel, insn: InsnId, e: &Expr) -> Result<ScalarType, Refusal> {
+        let found = kernel.type_of(e, &[]).map_err(|source| {
+            let what = format!("`{}`", kernel.insns[insn].name);
+            Refusal::Malformed(kingpost_ir::KernelError::Type { what, source })
+        })?;
+        let ty = match found {
+            ExprType::Scalar(ty) => Some(ty),
+            ExprType::Index => Some(ScalarType::I64),
+            ExprType::Bool | ExprType::Literal | ExprType::WeakReal | ExprType::WeakComplex => None,
+        };
+        TYPED.find(ty, || {
+            format!(
+                "the value of rule `{}` is a {found}, needed a number with a type; cast it in the rule",
+                self.rule
+            )
+        })
     }
 
     /// Checks that nothing writes an operand of the rule between the computation and a use.
-    fn check_operands(&self, analysis: &Analysis, rule: RuleId, region: &Region) -> Result<(), Refusal> {
+    fn check_operands(
+        &self,
+        analysis: &Analysis,
+        operands: &[VarId],
+        region: &Region,
+    ) -> Result<(), Refusal> {
         let kernel = analysis.kernel();
-        let mut operands = Vec::new();
-        kernel.expand_rules(&kernel.rules[rule].body).for_each(&mut |e| {
-            if let Expr::Load(access) = e {
-                operands.push(access.var);
-            }
-        });
         let poly = analysis.polyhedral();
         let position = poly.position(region.first);
         let place = Place { loops: &region.around, position, what: "the computation" };
@@ -336,18 +364,73 @@ impl PrecomputeRule {
     }
 }
 
-/// The uses of a rule in an instruction.
-fn uses_of(kernel: &Kernel, insn: InsnId, rule: RuleId) -> Vec<Expr> {
-    let insn = &kernel.insns[insn];
-    let mut found = Vec::new();
-    for e in insn.expressions() {
-        e.for_each(&mut |e| {
-            if matches!(e, Expr::Rule(used, _) if *used == rule) {
-                found.push(e.clone());
-            }
-        });
+/// What is computed.
+enum Value {
+    Rule(RuleId),
+    Template(Box<Template>),
+}
+
+impl Value {
+    fn of(kernel: &Kernel, text: &str) -> Result<Self, Refusal> {
+        if !text.contains(":=") {
+            return lookup::rule(kernel, text).map(Self::Rule);
+        }
+        let template = Template::read(kernel, text).map_err(|why| {
+            Refusal::argument(
+                "rule",
+                format!("`{text}` is no declaration: {why}"),
+                "`name(parameters) := expression`",
+            )
+        })?;
+        Ok(Self::Template(Box::new(template)))
     }
-    found
+
+    fn params<'a>(&'a self, kernel: &'a Kernel) -> &'a [String] {
+        match self {
+            Self::Rule(rule) => &kernel.rules[*rule].params,
+            Self::Template(template) => &template.names,
+        }
+    }
+
+    /// The arguments with which it is an expression.
+    fn find(&self, kernel: &Kernel, e: &Expr) -> Option<Use> {
+        match (self, e) {
+            (Self::Rule(rule), Expr::Rule(used, args)) if used == rule => {
+                Some(Use { args: args.clone(), loops: Vec::new() })
+            }
+            (Self::Rule(_), _) => None,
+            (Self::Template(template), e) => template.find(kernel, e),
+        }
+    }
+
+    /// Its uses in an instruction.
+    fn uses(&self, kernel: &Kernel, insn: InsnId) -> Vec<(Expr, Use)> {
+        let mut found = Vec::new();
+        for e in kernel.insns[insn].expressions() {
+            e.for_each(&mut |e| found.extend(self.find(kernel, e).map(|used| (e.clone(), used))));
+        }
+        found
+    }
+
+    /// What it reads.
+    fn operands(&self, kernel: &Kernel) -> Vec<VarId> {
+        match self {
+            Self::Rule(rule) => {
+                let mut all = Vec::new();
+                let body = kernel.expand_rules(&kernel.rules[*rule].body);
+                body.for_each(&mut |e| all.extend(e.as_load().map(|access| access.var)));
+                all
+            }
+            Self::Template(template) => template.reads(kernel),
+        }
+    }
+
+    fn has_types_of(&self, kernel: &Kernel, e: &Expr) -> bool {
+        match self {
+            Self::Rule(_) => true,
+            Self::Template(template) => template.has_types_of(kernel, e),
+        }
+    }
 }
 
 /// A kernel in which an array stands where a rule is used: to the analysis a rule is an array that
@@ -356,36 +439,52 @@ struct StandIn {
     kernel: Kernel,
     /// The last variable of the kernel.
     array: VarId,
-    rule: RuleId,
+    /// Loops that were those of reductions of a use, and are free.
+    loops: Vec<InameId>,
 }
 
 impl StandIn {
-    /// The array instead of the rule in some instructions, or in all.
-    fn of(kernel: &Kernel, rule: RuleId, chosen: Option<&[InsnId]>) -> Self {
-        let mut kernel = kernel.clone();
-        let data = &kernel.rules[rule];
-        let shape: Vec<_> = data.params.iter().map(|_| Affine::constant(1)).collect();
-        let kind = VarKind::Argument(Direction::In);
-        let array = Variable::new(&data.name, ScalarType::F64, kind, shape, AddressSpace::Global);
-        let array = kernel.vars.push(array);
-        let mut rewrite = |e: Expr| match e {
-            Expr::Rule(used, args) if used == rule => Expr::load(array, args),
-            other => other,
+    /// The array instead of the rule in some instructions.
+    fn of(before: &Kernel, value: &Value, chosen: &[InsnId]) -> Self {
+        let mut kernel = before.clone();
+        let shape = vec![Affine::constant(1); value.params(before).len()];
+        let name = match value {
+            Value::Rule(rule) => &before.rules[*rule].name,
+            Value::Template(template) => &template.name,
         };
-        for insn in kernel.insns.ids().filter(|i| chosen.is_none_or(|c| c.contains(i))) {
-            kernel.insns[insn].map_expressions(&mut rewrite);
+        let kind = VarKind::Argument(Direction::In);
+        let array = Variable::new(name, ScalarType::F64, kind, shape, AddressSpace::Global);
+        let array = kernel.vars.push(array);
+        let mut loops = None;
+        let mut rewrite = |e: Expr| match value.find(before, &e) {
+            Some(found) => {
+                loops.get_or_insert(found.loops);
+                Expr::load(array, found.args)
+            }
+            None => e,
+        };
+        for insn in chosen {
+            kernel.insns[*insn].map_expressions(&mut rewrite);
         }
-        Self { kernel, array, rule }
+        Self { kernel, array, loops: loops.unwrap_or_default() } // without a use there are none
     }
 
-    /// The rule where the array still stands; the variable after it takes its place.
-    fn removed(self) -> Kernel {
+    /// The rule where the array still stands, which is where it is computed; the variable after it takes its
+    /// place.
+    fn removed(self, value: &Value) -> Kernel {
         let mut kernel = self.kernel;
         let last = kernel.vars.ids().next_back();
         let kept = kernel.vars.iter().filter(|(id, _)| *id != self.array).map(|(_, v)| v.clone());
         kernel.vars = kept.collect();
+        let mut computed = None;
         let mut rewrite = |e: Expr| match e {
-            Expr::Load(a) if a.var == self.array => Expr::Rule(self.rule, a.index),
+            Expr::Load(a) if a.var == self.array => match value {
+                Value::Rule(rule) => Expr::Rule(*rule, a.index),
+                Value::Template(template) => {
+                    let found = computed.insert(Use { args: a.index, loops: self.loops.clone() });
+                    template.expression(found)
+                }
+            },
             Expr::Load(a) if Some(a.var) == last => Expr::load(self.array, a.index),
             other => other,
         };
@@ -394,6 +493,9 @@ impl StandIn {
             if Some(insn.lhs.var) == last {
                 insn.lhs.var = self.array;
             }
+        }
+        if let (Value::Template(template), Some(found)) = (value, &computed) {
+            template.set_domains(&mut kernel, found);
         }
         kernel
     }
