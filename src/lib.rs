@@ -91,6 +91,7 @@ pub use kingpost_forms::program::NotAnAction;
 pub use kingpost_run::{
     CsrMatrix, LoadError, Loaded, Problem, ProblemError, Random, RelativeError, SetUp, SetUpError,
     check_room, exclusive_room, gathered, judge, laid_out, list_room, set_up, set_up_maps, set_up_with,
+    settled,
 };
 #[cfg(feature = "solve")]
 pub use kingpost_solve::{BoundaryValueSetup, BoundaryValueSystem, ChooseMappings, Exchange, SetupTimes};

@@ -271,7 +271,9 @@ fn class(error: &RuntimeError) -> (&'static str, Option<&str>) {
         RuntimeError::ReadOnly { name, .. } => ("ReadOnlyError", Some(name)),
         RuntimeError::Unreachable { name, .. } => ("DeviceMismatchError", Some(name)),
         RuntimeError::BufferTooSmall { name, .. } => ("ShapeError", Some(name)),
-        RuntimeError::Misaligned { name, .. } => ("LayoutError", Some(name)),
+        RuntimeError::Misaligned { name, .. } | RuntimeError::Strides { array: name, .. } => {
+            ("LayoutError", Some(name))
+        }
         RuntimeError::Aliased { second, .. } => ("AliasError", Some(second)),
         RuntimeError::ParameterRange { name, .. } | RuntimeError::RepeatedArgument { name, .. } => {
             ("ArgumentError", Some(name))

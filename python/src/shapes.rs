@@ -16,15 +16,22 @@ pub(crate) struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// Elements between neighbours along an axis, where there are some.
+    /// Elements between neighbours along an axis; none if they are no whole number. Where there are no
+    /// neighbours, as if there were some.
     fn stride(&self, axis: usize, bytes: i64) -> Option<i64> {
-        if self.shape.contains(&0) || *self.shape.get(axis)? < 2 {
-            return None;
-        }
+        let dense = self.shape.get(axis + 1..)?.iter().product();
         match self.strides {
-            None => Some(self.shape[axis + 1..].iter().product()),
-            Some(strides) => strides.get(axis).filter(|s| **s % bytes == 0).map(|s| s / bytes),
+            None => Some(dense),
+            Some(strides) => {
+                let found = strides.get(axis).filter(|s| **s % bytes == 0).map(|s| s / bytes)?;
+                Some(if self.has_neighbours(axis) { found } else { found.max(dense) })
+            }
         }
+    }
+
+    /// Whether an axis has neighbours.
+    fn has_neighbours(&self, axis: usize) -> bool {
+        !self.shape.contains(&0) && self.shape.get(axis).is_some_and(|extent| *extent > 1)
     }
 }
 
@@ -39,7 +46,8 @@ pub(crate) fn parameters(
     arrays: &[Given<'_>],
 ) -> Result<BTreeMap<String, i64>, Failure> {
     let mut known: Known = given.into_iter().map(|(name, value)| (name, (value, None))).collect();
-    let mut pairs = Vec::new();
+    // strides between no elements say parameters that nothing else says
+    let (mut pairs, mut idle) = (Vec::new(), Vec::new());
     for array in arrays {
         let Some(var) = kernel.var(array.name).map(|v| &kernel.vars[v]) else { continue };
         if is_one_element(var, array.shape) {
@@ -53,7 +61,8 @@ pub(crate) fn parameters(
         pairs.extend(var.shape.iter().zip(axes).map(of_array));
         for (axis, stride) in var.layout.strides().unwrap_or_default().iter().enumerate() {
             let found = array.stride(axis, var.ty.bytes() as i64);
-            pairs.extend(found.map(|found| (array.name, stride.clone(), found)));
+            let strides = if array.has_neighbours(axis) { &mut pairs } else { &mut idle };
+            strides.extend(found.map(|found| (array.name, stride.clone(), found)));
         }
     }
     // an equation says either side
@@ -62,8 +71,8 @@ pub(crate) fn parameters(
         pairs.extend(value.as_affine().map(|value| (name, value.minus(&Affine::var(param)), 0)));
     }
     // each round finds a parameter or ends
-    while let Some((name, value, from)) =
-        computed(kernel, &known)?.or_else(|| pairs.iter().find_map(|pair| solve(kernel, &known, pair)))
+    while let Some((name, value, from)) = computed(kernel, &known)?
+        .or_else(|| pairs.iter().chain(&idle).find_map(|pair| solve(kernel, &known, pair)))
     {
         known.insert(name, (value, Some(from)));
     }

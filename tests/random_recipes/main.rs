@@ -258,7 +258,13 @@ fn drafts(seed: u64, number: u64, aim: Option<&'static str>) -> Vec<Tree> {
             SampleConfig { nests: 2, launches: true, ..SampleConfig::simple() }
         } else {
             // two idioms: two sums, of which each may become a tree
-            SampleConfig { idioms: 2, launches: true, records: true, ..SampleConfig::default() }
+            SampleConfig {
+                idioms: 2,
+                launches: true,
+                records: true,
+                strides: true,
+                ..SampleConfig::default()
+            }
         };
         // a quarter of the updates becomes stores
         let stores = (any::<u8>(), any::<u8>()).prop_map(|(a, b)| a & b);

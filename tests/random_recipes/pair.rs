@@ -167,7 +167,7 @@ impl Draft {
         if self.simple {
             SampleConfig { nests: 2, launches: true, ..SampleConfig::simple() }
         } else {
-            SampleConfig { launches: true, records: true, ..SampleConfig::default() }
+            SampleConfig { launches: true, records: true, strides: true, ..SampleConfig::default() }
         }
     }
 

@@ -5,8 +5,6 @@ use super::mesh_inputs::{LoweredArrays, unit_mesh_of};
 use super::text_file::read;
 use super::values::{Order, ParamArg, evaluate, file_mesh, missing, order_of, unit_mesh, unknown};
 use clap::Args;
-use kingpost::Random;
-use kingpost::check_memory;
 use kingpost::forms::mesh::Mesh;
 use kingpost::forms::numbering::NumberingOrder;
 use kingpost::interp::{Memory, Value};
@@ -14,6 +12,8 @@ use kingpost::ir::{
     Affine, Assumption, Atom, Class, Direction, Expr, Kernel, ScalarType, VarId, VarKind, Variable,
 };
 use kingpost::runtime::RuntimeError;
+use kingpost::{Random, check_memory, settled};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -157,7 +157,14 @@ pub fn inputs(args: &Wanted<'_>, kernel: &Kernel, seed: u64) -> Result<Inputs, F
         };
         memory.set(name, value);
     }
-    Ok(Inputs { memory, origin })
+    let Cow::Owned(settled) = settled(kernel, &memory) else { return Ok(Inputs { memory, origin }) };
+    let text = |memory: &Memory, name: &str| format!("{:?}", memory.get(name)); // nan is nan
+    match given.keys().find(|name| text(&settled, name) != text(&memory, name)) {
+        Some(name) => Err(Failure::Usage(format!(
+            "`{name}` has several values in one place: its strides put several elements there; give these one value"
+        ))),
+        None => Ok(Inputs { memory: settled, origin }),
+    }
 }
 
 /// Copies of the arguments that are alive at once: the inputs, what the interpreter makes of them,

@@ -7,7 +7,8 @@ use crate::function::Param;
 use crate::plan::{ArgKind, ArgSpec, BufferAccess, Defined, Feature, HostExpr, LaunchPlan, Precondition};
 use crate::target::TargetDescription;
 use kingpost_ir::{
-    AddressSpace, Assumption, Constraint, Direction, Expr, Kernel, ScalarType, VarId, VarKind, Variable,
+    AddressSpace, Assumption, Constraint, Direction, Expr, Kernel, ScalarType, Spacing, VarId, VarKind,
+    Variable,
 };
 
 /// Arguments in the order of the signature: parameters, arguments, global tables and global
@@ -84,7 +85,7 @@ pub(crate) fn plan(
     if let Some(limit) = target.limits.work_items.filter(|limit| found > *limit) {
         return Err(CodegenError::BlockTooLarge { found, limit, target: target.target });
     }
-    let preconditions = conditions(kernel);
+    let preconditions = conditions(kernel)?;
     let Code { local_bytes, dynamic_local_bytes, private_bytes, .. } = *code;
     let args = args(kernel, &code.function.params, target);
     Ok(LaunchPlan {
@@ -116,15 +117,20 @@ pub(crate) fn defined(kernel: &Kernel) -> Result<Vec<Defined>, CodegenError> {
     kernel.definitions().map(of).collect()
 }
 
-/// What the code relies on: what is assumed of the parameters, and that extents are not negative.
-pub(crate) fn conditions(kernel: &Kernel) -> Vec<Precondition> {
+/// What the code relies on: what is assumed of the parameters, that extents are not negative, and that
+/// strides keep elements apart.
+///
+/// # Errors
+/// Strides that no parameters allow.
+pub(crate) fn conditions(kernel: &Kernel) -> Result<Vec<Precondition>, CodegenError> {
     let mut all: Vec<_> = kernel.assumptions.iter().flat_map(|a| preconditions(kernel, a)).collect();
     for extent in extents(kernel) {
         if !all.contains(&extent) {
             all.push(extent);
         }
     }
-    all
+    all.extend(spacings(kernel)?);
+    Ok(all)
 }
 
 fn preconditions(kernel: &Kernel, assumption: &Assumption) -> Vec<Precondition> {
@@ -141,7 +147,55 @@ fn preconditions(kernel: &Kernel, assumption: &Assumption) -> Vec<Precondition> 
             (format!("{} == 0", host_expr(kernel, e)), vec![e.clone(), e.times(-1)])
         }
     };
-    values.iter().map(|e| Precondition { value: host_expr(kernel, e), text: text.clone() }).collect()
+    let of = |e| Precondition { value: host_expr(kernel, e), text: text.clone(), array: None };
+    values.iter().map(of).collect()
+}
+
+/// What is not proved of the strides of arguments.
+///
+/// # Errors
+/// Strides that no parameters allow, which the verifier refuses.
+fn spacings(kernel: &Kernel) -> Result<Vec<Precondition>, CodegenError> {
+    let mut all = Vec::new();
+    for var in kernel.vars.values().filter(|var| matches!(var.kind, VarKind::Argument(_))) {
+        let open = kernel.unproved_spacing(var).map_err(|_| CodegenError::Internal {
+            what: format!("the elements of `{}` share places", var.name),
+            kernel: kernel.to_string(),
+        })?;
+        all.extend(open.into_iter().map(|spacing| of_spacing(kernel, var, spacing)));
+    }
+    Ok(all)
+}
+
+/// One of these is not negative: that an axis has one element or none, that the array has none, what the
+/// strides have to satisfy.
+fn of_spacing(kernel: &Kernel, var: &Variable, spacing: Spacing) -> Precondition {
+    let stride = |axis: usize| {
+        let strides = var.layout.strides().unwrap_or_default(); // without any, nothing is unproved
+        strides.get(axis).map_or(HostExpr::Const(1), |s| host_expr(kernel, s))
+    };
+    let extent = |axis: usize| host_expr(kernel, &var.shape[axis]);
+    let minus = |a, b| HostExpr::Add(Box::new(a), Box::new(multiply(HostExpr::Const(-1), b)));
+    let covers = |i, j| minus(stride(i), multiply(stride(j), extent(j)));
+    let (axes, ways) = match spacing {
+        Spacing::Axis(i, least) => (vec![i], vec![minus(stride(i), HostExpr::Const(least))]),
+        Spacing::Pair(i, j) => (vec![i, j], vec![covers(i, j), covers(j, i)]),
+    };
+    let parametric = (0..var.shape.len()).filter(|axis| var.shape[*axis].as_constant().is_none());
+    let few = parametric.map(|axis| minus(HostExpr::Const(i64::from(axes.contains(&axis))), extent(axis)));
+    let either = ways.into_iter().chain(few).reduce(|a, b| HostExpr::Max(Box::new(a), Box::new(b)));
+    let list = |all: Vec<HostExpr>| all.iter().map(HostExpr::to_string).collect::<Vec<_>>().join(", ");
+    let all = 0..var.shape.len();
+    let (extents, strides) = (list(all.clone().map(extent).collect()), list(all.map(stride).collect()));
+    let what = match var.kind {
+        VarKind::Argument(Direction::In) => "are not negative",
+        VarKind::Argument(_) | VarKind::Param | VarKind::Temporary | VarKind::Table(_) => {
+            "keep elements apart"
+        }
+    };
+    let text = format!("strides({strides}) of {}[{extents}] {what}", var.name);
+    let value = either.unwrap_or(HostExpr::Const(0)); // there is at least one way
+    Precondition { value, text, array: Some(var.name.clone()) }
 }
 
 /// Extents of arguments that must not be negative. Of a single one the length of the buffer tells;
@@ -232,5 +286,42 @@ for i in 0..n {g.0}
         assert_eq!(aligned(Target::Cuda), plain(4, 16, 8, 8, 16));
         assert_eq!(aligned(Target::OpenCl), plain(4, 8, 4, 8, 8));
         assert_eq!(aligned(Target::C), plain(4, 8, 4, 8, 8));
+    }
+
+    /// What is not proved of strides is a condition of the launch, one for each axis and each pair of them.
+    #[test]
+    fn strides_are_conditions() {
+        let text = "\
+kernel k
+
+param n: i32
+param s: i64
+param t: i64
+arg x: f64[n, 4] in strides(s, 1)
+arg y: f64[n, 4] out strides(s, t)
+
+for i in 0..n
+  for j in 0..4
+    a: y[i, j] = x[i, j]
+";
+        let conditions = |assumed: &str| {
+            let text = text.replace("\nfor i", &format!("{assumed}\nfor i"));
+            let kernel = kingpost_ir::text::parse(&text).unwrap();
+            let all = generate(&kernel, Target::C, &Options::default()).unwrap().plan.preconditions;
+            let of_strides = all.into_iter().filter(|condition| condition.array.is_some());
+            of_strides.map(|c| format!("{}: {}", c.text, c.value)).collect::<Vec<_>>()
+        };
+        let (x, y) =
+            ("strides(s, 1) of x[n, 4] are not negative", "strides(s, t) of y[n, 4] keep elements apart");
+        assert_eq!(
+            conditions(""),
+            [
+                format!("{x}: max(s, (1 + -1*n))"),
+                format!("{y}: max((s + -1), (1 + -1*n))"),
+                format!("{y}: max((t + -1), (0 + -1*n))"),
+                format!("{y}: max(max((s + -1*t*4), (t + -1*s*n)), (1 + -1*n))"),
+            ]
+        );
+        assert_eq!(conditions("assume t >= 1\nassume s >= 4*t\n"), [""; 0]);
     }
 }

@@ -193,6 +193,9 @@ pub struct Precondition {
     pub value: HostExpr,
     /// The condition as the user wrote it, for the error.
     pub text: String,
+    /// The array whose strides it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub array: Option<String>,
 }
 
 /// A parameter that is computed before a launch.

@@ -36,7 +36,7 @@ impl Env<'_> {
             // whatever the value, only whether it fits counts
             let value = HostExpr::Max(Box::new(HostExpr::Const(0)), Box::new(sum));
             let text = format!("{} in 64 bits", crate::axes::show(self.kernel, &whole));
-            let condition = Precondition { value, text };
+            let condition = Precondition { value, text, array: None };
             let mut found = self.reach.found.borrow_mut();
             if !found.contains(&condition) {
                 found.push(condition);

@@ -235,7 +235,7 @@ fn whole_plan(
         arg.aligned = widest.map_or(arg.aligned, |aligned| aligned.max(arg.aligned));
     }
     let hosts: Vec<&str> = kernel.inames.values().map(|iname| iname.name.as_str()).collect();
-    let mut preconditions = launch::conditions(kernel);
+    let mut preconditions = launch::conditions(kernel)?;
     let of_entries = plans().flat_map(|plan| &plan.preconditions);
     preconditions.extend(of_entries.filter(|c| !c.value.mentions(&hosts)).cloned());
     let features: BTreeSet<_> = plans().flat_map(|plan| &plan.features).copied().collect();

@@ -1,7 +1,5 @@
 //! Assumptions: whether they can be made, and what they say of parameters.
 
-use crate::affine::Affine;
-use crate::domain::Constraint;
 use crate::ids::VarId;
 use crate::kernel::{Kernel, VarKind};
 use crate::lists::BlockLists;
@@ -34,11 +32,6 @@ impl Kernel {
             Err(NoSymmetry::Extents) => "a symmetry exchanges axes of one extent only",
         };
         Err(KernelError::Variable { var: var.name.clone(), why })
-    }
-
-    /// What the assumptions say of the parameters.
-    pub(crate) fn not_negative(&self) -> Vec<Affine> {
-        self.known_of_parameters().iter().flat_map(Constraint::not_negative).collect()
     }
 }
 

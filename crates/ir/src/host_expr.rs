@@ -126,14 +126,20 @@ impl HostExpr {
 
 impl HostExpr {
     fn overflow(&self, params: &BTreeMap<String, i64>) -> HostExprError {
+        let values = self.values(params);
+        let params = if values.is_empty() { "any parameters".to_owned() } else { values };
+        HostExprError::Overflow { expression: self.to_string(), params }
+    }
+
+    /// `n = 3, m = 4` for its parameters that have values.
+    #[must_use]
+    pub fn values(&self, params: &BTreeMap<String, i64>) -> String {
         let mut names = Vec::new();
         self.params(&mut names);
         names.sort_unstable();
         names.dedup();
         let values = names.iter().filter_map(|n| Some(format!("{n} = {}", params.get(*n)?)));
-        let values: Vec<_> = values.collect();
-        let params = if values.is_empty() { "any parameters".to_owned() } else { values.join(", ") };
-        HostExprError::Overflow { expression: self.to_string(), params }
+        values.collect::<Vec<_>>().join(", ")
     }
 
     /// Whether it mentions one of these parameters.

@@ -1,40 +1,7 @@
-//! Layouts: whether strides keep the elements of an array apart, and whether an axis is that of
-//! vectors.
+//! Layouts: strides, and whether an axis is that of vectors.
 
 use crate::affine::Affine;
-use crate::elimination::implied;
 use crate::kernel::{VarKind, Variable};
-
-/// Whether different indices surely lie in different places: with the axes in some order, every
-/// stride is at least the previous stride times the previous extent, the first at least 1. Axes of
-/// extent 1 or less do not count. What is sure of the parameters: every extent of this array is at
-/// least 1 where it has an element at all, and what is `known` is not negative.
-pub fn keeps_elements_apart(shape: &[Affine], strides: &[Affine], known: &[Affine]) -> bool {
-    let known: Vec<Affine> = shape.iter().map(|n| n.plus_constant(-1)).chain(known.iter().cloned()).collect();
-    let at_least = |a: &Affine, b: &Affine| implied(&known, &a.minus(b));
-    let mut rest: Vec<(&Affine, &Affine)> =
-        shape.iter().zip(strides).filter(|(extent, _)| extent.as_constant().is_none_or(|n| n > 1)).collect();
-    let mut covered = Affine::constant(1);
-    while !rest.is_empty() {
-        // The innermost of the remaining axes: its stride covers what is inside, and no other is
-        // smaller.
-        let innermost = rest.iter().position(|(_, stride)| {
-            at_least(stride, &covered) && rest.iter().all(|(_, other)| at_least(other, stride))
-        });
-        let Some(k) = innermost else { return false };
-        let (extent, stride) = rest.swap_remove(k);
-        covered = match (extent.as_constant(), stride.as_constant()) {
-            (Some(n), _) => stride.times(n),
-            (None, Some(s)) => extent.times(s),
-            // A product of parameters is not affine: only the outermost axis may need it.
-            (None, None) => return rest.is_empty(),
-        };
-        if !covered.in_bounds() {
-            return rest.is_empty(); // arithmetic saturates beyond this
-        }
-    }
-    true
-}
 
 /// Elements of the vectors that lie along the vector axis of a variable, or why there are none: its
 /// extent is 2, 4, 8 or 16, its elements lie next to each other, and every vector starts at a
@@ -132,22 +99,9 @@ pub fn strides(var: &Variable, sliced: &[bool]) -> Option<Vec<Affine>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{Id, VarId};
 
     fn constants(values: &[i64]) -> Vec<Affine> {
         values.iter().map(|v| Affine::constant(*v)).collect()
-    }
-
-    #[test]
-    fn constant_strides() {
-        let apart = |shape: &[i64], strides: &[i64]| {
-            keeps_elements_apart(&constants(shape), &constants(strides), &[])
-        };
-        assert!(apart(&[4, 4], &[4, 1]) && apart(&[4, 4], &[1, 4]) && apart(&[4, 4], &[5, 1]));
-        assert!(apart(&[2, 3, 4], &[12, 4, 1]) && apart(&[1, 4], &[0, 1]) && apart(&[], &[]));
-        assert!(
-            !apart(&[4, 4], &[1, 1]) && !apart(&[4, 4], &[3, 1]) && !apart(&[4], &[0]) && !apart(&[4], &[-1])
-        );
     }
 
     #[test]
@@ -208,27 +162,5 @@ mod tests {
         var.layout.vector_axis = None;
         var.shape[2] = Affine::constant(6);
         assert!(broken_swizzle(&var).is_some_and(|why| why.contains("power of two")));
-    }
-
-    #[test]
-    fn parametric_strides() {
-        let (n, m) = (Affine::var(VarId::from_index(0)), Affine::var(VarId::from_index(1)));
-        let c = Affine::constant;
-        let apart = |shape: &[Affine], strides: &[Affine]| keeps_elements_apart(shape, strides, &[]);
-        // [4, n] row by row, with a pad, and column by column
-        let four_by_n = [c(4), n.clone()];
-        assert!(apart(&four_by_n, &[n.clone(), c(1)]) && apart(&four_by_n, &[n.plus_constant(1), c(1)]));
-        assert!(apart(&four_by_n, &[c(1), c(4)]) && apart(&four_by_n, &[n.times(2), c(2)]));
-        assert!(!apart(&four_by_n, &[n.plus_constant(-1), c(1)]) && !apart(&four_by_n, &[c(1), c(1)]));
-        // [3, n, 4] with a pad
-        assert!(apart(&[c(3), n.clone(), c(4)], &[n.times(5), c(5), c(1)]));
-        assert!(!apart(&[c(3), n.clone(), c(4)], &[n.times(5), c(3), c(1)]));
-        // m and n are extents of this array in the second case only
-        assert!(!apart(&four_by_n, &[n.plus(&m), c(1)]) && !apart(&[c(4)], std::slice::from_ref(&n)));
-        assert!(apart(&[m.clone(), n.clone()], &[n.plus(&m), c(1)]));
-        // what else is known
-        let positive = [n.plus_constant(-1)];
-        assert!(keeps_elements_apart(&[c(4)], std::slice::from_ref(&n), &positive));
-        assert!(!keeps_elements_apart(&[c(4)], &[n.plus_constant(-1)], &positive));
     }
 }

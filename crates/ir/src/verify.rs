@@ -8,8 +8,8 @@
 //! 4. Expressions mention inames around them only and have types; what is stored fits its variable;
 //!    predicates are truth values.
 //! 5. Nothing writes to a parameter, an `in` argument, a table or constant memory.
-//! 6. Shapes and strides mention parameters only; strides keep elements apart; tables have constant
-//!    shapes and as many values.
+//! 6. Shapes and strides mention parameters only; strides keep elements of temporaries apart, and may keep
+//!    those of arguments apart ([`Spacing`](crate::Spacing)); tables have constant shapes and as many values.
 //!    A parameter that is computed is computed once, by integer operations on parameters above it.
 //! 7. Arguments are global (scalars are passed by value); temporaries are not `constant`.
 //! 8. Rules use earlier rules only, and neither inames nor reductions; the names of their parameters
@@ -33,7 +33,7 @@ use crate::domain::Domain;
 use crate::expr::Expr;
 use crate::ids::{Id, InameId, InsnId, VarId};
 use crate::kernel::{AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Node, VarKind};
-use crate::layout::{broken_swizzle, keeps_elements_apart};
+use crate::layout::broken_swizzle;
 use crate::places::Places;
 use crate::records::Declared;
 use crate::types::{Class, ScalarType};
@@ -121,6 +121,10 @@ pub enum KernelError {
     Call { callee: String, why: Box<crate::calls::Mismatch> },
 }
 
+/// Why strides are refused.
+pub const SHARED_PLACES: &str =
+    "its strides may put two elements in one place; use larger ones, or assume what the parameters satisfy";
+
 impl Kernel {
     /// Checks the rules at the head of this module.
     ///
@@ -174,6 +178,7 @@ impl Kernel {
                 Assumption::Lists(lists) => lists.verify(self)?,
             }
         }
+        self.verify_spacing()?;
         let mut walk = Walk {
             kernel: self,
             is_known,
@@ -281,6 +286,16 @@ impl Kernel {
         }
     }
 
+    /// Strides keep elements apart: of arguments, a launch checks what is not proved.
+    fn verify_spacing(&self) -> Result<(), KernelError> {
+        let broken = self.vars.values().find(|var| match self.unproved_spacing(var) {
+            Ok(open) => !open.is_empty() && !matches!(var.kind, VarKind::Argument(_)),
+            Err(_) => true,
+        });
+        let why = SHARED_PLACES;
+        broken.map_or(Ok(()), |var| Err(KernelError::Variable { var: var.name.clone(), why }))
+    }
+
     fn verify_variable(&self, id: VarId) -> Result<(), KernelError> {
         let var = &self.vars[id];
         let error = |why| Err(KernelError::Variable { var: var.name.clone(), why });
@@ -298,12 +313,6 @@ impl Kernel {
         }
         if var.layout.strides().is_some() && strides.len() != var.shape.len() {
             return error("as many strides as axes are needed");
-        }
-        if var.layout.strides().is_some() && !keeps_elements_apart(&var.shape, strides, &self.not_negative())
-        {
-            return error(
-                "its strides may put two elements in one place; use larger ones, or assume what the parameters satisfy",
-            );
         }
         if var.layout.vector_axis.is_some_and(|a| a as usize >= var.shape.len()) {
             return error("the vector axis is not one of its axes");

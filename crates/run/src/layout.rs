@@ -3,6 +3,7 @@
 use kingpost_interp::{Memory, Value, with_elements};
 use kingpost_ir::{Affine, Atom, Bf16, Complex, F16, Flag, Kernel, Places, Variable};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// The memory with the elements of each array where the layout of `kernel` puts them; what no
 /// element takes is NaN or -1. A memory as the interpreter takes it has them row by row, and is not
@@ -18,14 +19,34 @@ pub fn laid_out<'m>(kernel: &Kernel, memory: &'m Memory) -> Cow<'m, Memory> {
     result
 }
 
+/// The memory in which elements that share a place have one value, that of the last of them: only arrays that
+/// nothing writes have such.
+#[must_use]
+pub fn settled<'m>(kernel: &Kernel, memory: &'m Memory) -> Cow<'m, Memory> {
+    let mut result = Cow::Borrowed(memory);
+    for var in kernel.vars.values() {
+        let Some((value, (places, size))) = memory.get(&var.name).zip(places(kernel, var, memory)) else {
+            continue;
+        };
+        if places.iter().collect::<BTreeSet<_>>().len() < places.len() {
+            result.to_mut().set(&var.name, picked(spread(value, &places, size), &places));
+        }
+    }
+    result
+}
+
 /// The elements of a variable row by row, from an array that lies as its layout says.
 #[must_use]
 pub fn gathered(kernel: &Kernel, var: &Variable, memory: &Memory, value: Value) -> Value {
-    fn picked<T: Copy>(values: &[T], places: &[usize]) -> Vec<T> {
+    let Some((places, _)) = places(kernel, var, memory) else { return value };
+    picked(value, &places)
+}
+
+fn picked(value: Value, places: &[usize]) -> Value {
+    fn of<T: Copy>(values: &[T], places: &[usize]) -> Vec<T> {
         places.iter().filter_map(|place| values.get(*place)).copied().collect()
     }
-    let Some((places, _)) = places(kernel, var, memory) else { return value };
-    with_elements!(value, v => picked(&v, &places).into())
+    with_elements!(value, v => of(&v, places).into())
 }
 
 /// Where the elements of a variable lie, row by row, and how many elements its memory has; `None`

@@ -12,7 +12,7 @@ mod problem;
 mod random;
 mod setup;
 
-pub use layout::{gathered, laid_out};
+pub use layout::{gathered, laid_out, settled};
 pub use loaded::{LoadError, Loaded};
 pub use matrix::CsrMatrix;
 pub use problem::{Problem, ProblemError, RelativeError};

@@ -358,13 +358,19 @@ fn overlap(a: &Buffer, b: &Buffer) -> bool {
 fn check_preconditions((entry, plan): (&str, &LaunchPlan), params: &Params) -> Result<(), RuntimeError> {
     for condition in &plan.preconditions {
         let value = eval(entry, || format!("condition `{}`", condition.text), &condition.value, params)?;
-        if value < 0 {
-            return Err(RuntimeError::Precondition {
+        if value >= 0 {
+            continue;
+        }
+        if let Some(array) = &condition.array {
+            return Err(RuntimeError::Strides {
                 entry: entry.into(),
+                array: array.clone(),
                 condition: condition.text.clone(),
-                value,
+                params: condition.value.values(params),
             });
         }
+        let condition = condition.text.clone();
+        return Err(RuntimeError::Precondition { entry: entry.into(), condition, value });
     }
     Ok(())
 }

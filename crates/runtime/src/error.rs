@@ -431,6 +431,21 @@ pub enum RuntimeError {
         /// The value that had to be non-negative.
         value: i64,
     },
+    /// Elements of an array that is written share a place, or one that is read has a negative stride.
+    #[error(
+        "`{entry}` relies on `{condition}`, which fails with {params}; pass an array whose elements lie apart, such \
+         as a copy"
+    )]
+    Strides {
+        /// The program.
+        entry: String,
+        /// The array.
+        array: String,
+        /// The condition on its strides and extents.
+        condition: String,
+        /// Their values.
+        params: String,
+    },
     /// More work-groups than the device takes.
     #[error(
         "`{entry}` has {groups} work-groups along g.{axis}, `{device}` takes at most {limit}; split the loop over another axis"

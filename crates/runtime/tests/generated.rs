@@ -13,6 +13,8 @@ mod names;
 mod nan;
 #[path = "generated/stack.rs"]
 mod stack;
+#[path = "generated/strides.rs"]
+mod strides;
 #[path = "generated/types.rs"]
 mod types;
 

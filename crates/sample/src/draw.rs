@@ -5,13 +5,14 @@ use super::launches::in_launches;
 use super::plan::Plan;
 use super::{Sample, SampleConfig};
 use kingpost_interp::{Memory, Value};
+use kingpost_ir::Places;
 use kingpost_ir::affine::Affine;
 use kingpost_ir::build::KernelBuilder;
 use kingpost_ir::constant::TableData;
 use kingpost_ir::domain::Constraint;
 use kingpost_ir::expr::{Access, Expr, MathFn};
 use kingpost_ir::ids::{InameId, VarId};
-use kingpost_ir::kernel::{Assumption, Direction, Insn, Kernel};
+use kingpost_ir::kernel::{AddressSpace, Assumption, Direction, Insn, Kernel, VarKind, Variable};
 use kingpost_ir::types::{Flag, ScalarType};
 use kingpost_ir::verify::KEYWORDS;
 
@@ -106,7 +107,8 @@ pub(super) fn draw(plan: &Plan, config: SampleConfig) -> Sample {
     }
     match draw.b.finish() {
         Ok(kernel) => {
-            let kernel = in_launches(without_unused(kernel), plan.launches);
+            let kernel = with_strides(without_unused(kernel), &config, plan.seed);
+            let kernel = in_launches(kernel, plan.launches);
             let memory = memory(plan.n, plan.m, plan.seed).of_kernel(&kernel);
             Sample { kernel, memory }
         }
@@ -305,6 +307,29 @@ fn without_unused(mut kernel: Kernel) -> Kernel {
     kernel
 }
 
+/// The kernel where rows of `y` and columns of `a` lie as far apart as a parameter says, in three of four
+/// samples that may have strides; that `y` keeps its elements apart is proved in some and left to the launch
+/// in others.
+fn with_strides(mut kernel: Kernel, config: &SampleConfig, seed: u64) -> Kernel {
+    let pick = seed >> 41 & 3;
+    if !config.strides || pick == 0 {
+        return kernel;
+    }
+    let row = Variable::new("row", ScalarType::I64, VarKind::Param, [], AddressSpace::Private);
+    let row = Affine::var(kernel.vars.push(row));
+    for (name, strides) in
+        [("y", [row.clone(), Affine::constant(1)]), ("a", [Affine::constant(1), row.clone()])]
+    {
+        if let Some(var) = kernel.var(name) {
+            kernel.vars[var].layout.places = Places::Strides(strides.into());
+        }
+    }
+    if let Some(m) = kernel.var("m").filter(|_| pick == 1) {
+        kernel.assumptions.push(Assumption::Params(Constraint::le(&Affine::var(m), &row)));
+    }
+    kernel.canonical()
+}
+
 /// Values that fit any sample of these sizes: reals between -1 and 1, integers between -1000 and
 /// 1000, `map` and `nodes` within `x`, `count` at most `m`; a third of `odd` and `odd_single` are nans and
 /// infinities, and most of `faint` are zeros of either sign or near `1e-20` and `1e-200`.
@@ -315,10 +340,11 @@ fn without_unused(mut kernel: Kernel) -> Kernel {
 /// # Shapes and units
 /// `x`, `u`, `f`, `odd`, `faint`, `big`, `permutation`, `count`, `short`, `word`, `mask`, `wave`, `half`:
 /// `[n]`; `v`, `odd_single`: `[m]`; `y`, `a`, `g`, `small`, `byte`, `brief`, `map`: `[n, m]`; `nodes`: `[n, 3]`;
-/// `alpha`: a scalar.
+/// `alpha`: a scalar; `row`: a parameter, at least `n` and `m`.
 pub fn memory(n: i64, m: i64, seed: u64) -> Memory {
     let mut random = Random(seed ^ 0x9e37_79b9_7f4a_7c15);
     let mut memory = Memory::new().param("n", n).param("m", m);
+    memory.set_param("row", n.max(m) + (seed >> 43 & 1) as i64);
     for (name, size) in [("x", n), ("u", n), ("v", m), ("y", n * m), ("a", n * m), ("alpha", 1)] {
         memory.set(name, (0..size).map(|_| random.real()).collect::<Vec<_>>());
     }

@@ -34,6 +34,8 @@ pub struct SampleConfig {
     /// Records and operators of them, declared functions, truth values that are compared, parameters that are
     /// computed, halves; not by default, as their interpreted form has other variables.
     pub records: bool,
+    /// Strides that are parameters; not by default, as such arrays do not lie row by row.
+    pub strides: bool,
 }
 
 impl Default for SampleConfig {
@@ -52,6 +54,7 @@ impl Default for SampleConfig {
             typed: true,
             launches: false,
             records: false,
+            strides: false,
         }
     }
 }

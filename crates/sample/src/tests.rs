@@ -105,6 +105,23 @@ fn records_occur_and_run() {
     assert!(called > 5 && equal > 5, "{called} with a declared function, {equal} compare truth values");
 }
 
+/// Strides that are parameters occur, with a proof and without one.
+#[test]
+fn strides_occur() {
+    let mut runner = TestRunner::new(config(1));
+    let strategy = arbitrary_kernel(SampleConfig { strides: true, ..SampleConfig::default() });
+    let (mut proved, mut open) = (0, 0);
+    for _ in 0..200 {
+        let sample = strategy.new_tree(&mut runner).expect("a sample").current();
+        let text = sample.kernel.to_string();
+        assert_eq!(kingpost_ir::text::parse(&text).as_ref(), Ok(&sample.kernel), "{text}");
+        let Some(y) = sample.kernel.var("y").filter(|_| text.contains("strides(row, 1)")) else { continue };
+        let unproved = sample.kernel.unproved_spacing(&sample.kernel.vars[y]).expect("no overlap");
+        *(if unproved.is_empty() { &mut proved } else { &mut open }) += 1;
+    }
+    assert!(proved > 20 && open > 20, "{proved} proved, {open} open");
+}
+
 /// What the documentation promises to occur does, within a few hundred samples.
 #[test]
 fn every_feature_occurs() {

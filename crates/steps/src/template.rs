@@ -64,7 +64,7 @@ impl Template {
     /// # Errors
     /// Why it is none.
     pub fn read(kernel: &Kernel, declaration: &str) -> Result<Self, String> {
-        let head = declaration.split(":=").next().unwrap_or_default(); // there is a first part always
+        let head = declaration.split(":=").next().unwrap_or_default(); // default: there is a first part always
         let (name, params) = head
             .trim()
             .strip_suffix(')')

@@ -65,7 +65,7 @@ pub fn axpy(target: Target) -> Program {
     );
     let value =
         add(HostExpr::Const(1_000_000), HostExpr::Mul(Box::new(HostExpr::Const(-1)), Box::new(param("n"))));
-    plan.preconditions.push(Precondition { value, text: "n <= 1000000".into() });
+    plan.preconditions.push(Precondition { value, text: "n <= 1000000".into(), array: None });
     Program {
         target,
         entry: "axpy".into(),

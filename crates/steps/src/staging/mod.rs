@@ -5,10 +5,12 @@ mod fill;
 mod flat;
 mod loops;
 mod region;
+mod stand_in;
 mod tile;
 
 pub use fill::{Plan, Staged, Staging, Start};
 pub use region::Region;
+pub use stand_in::{Formula, StandIn};
 pub use tile::{Limits, Tile};
 
 use crate::lookup::{self, Selection};

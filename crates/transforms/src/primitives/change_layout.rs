@@ -4,7 +4,7 @@ use kingpost_analysis::Analysis;
 use kingpost_ir::layout::vector_lanes;
 use kingpost_ir::text::NamedLayout;
 use kingpost_ir::verify::KernelError;
-use kingpost_ir::{Arena, Kernel, Layout, VarId};
+use kingpost_ir::{Arena, Direction, Kernel, Layout, VarId, VarKind};
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::lookup;
 use kingpost_steps::obligation::Obligation;
@@ -33,8 +33,8 @@ use std::fmt;
 ///
 /// # Precondition
 /// Different elements stay in different places, `{ (e, e') : address(e) = address(e'), e /= e' }`
-/// is empty: with the axes in some order every stride covers those inside it, which the verifier
-/// proves of every layout. It knows of the parameters what is assumed, and that the extents of this
+/// is empty: of every two axes the stride of one covers the other, for all parameters and whatever is
+/// written. The proof knows of the parameters what is assumed, and that the extents of this
 /// array are at least 1 where it has an element:
 /// `strides(n)` of four elements needs an assumption, `strides(n, 1)` of `[4, n]` none. A vector
 /// axis has 2, 4, 8 or 16 elements at stride 1, and the other strides are multiples of that number. For a
@@ -155,5 +155,15 @@ fn broken(kernel: &Kernel, var: VarId, layout: &Layout) -> Option<KernelError> {
     bare.inames = Arena::default();
     bare.vars[var].layout = layout.clone();
     bare.vars[var].storage = None;
-    bare.verify().err()
+    if let Err(error) = bare.verify() {
+        return Some(error);
+    }
+    // a step keeps the parameters and the values that a caller may give
+    let mut written = bare.vars[var].clone();
+    if written.kind == VarKind::Argument(Direction::In) {
+        written.kind = VarKind::Argument(Direction::InOut);
+    }
+    let is_apart = bare.unproved_spacing(&written).is_ok_and(|open| open.is_empty());
+    let (name, why) = (written.name, kingpost_ir::verify::SHARED_PLACES);
+    (!is_apart).then_some(KernelError::Variable { var: name, why })
 }

@@ -2,10 +2,7 @@
 
 use kingpost_analysis::Analysis;
 use kingpost_analysis::deps::Mode;
-use kingpost_ir::{
-    AddressSpace, Affine, Direction, Expr, ExprType, InameId, InsnId, Kernel, RuleId, ScalarType, VarId,
-    VarKind, Variable,
-};
+use kingpost_ir::{AddressSpace, Expr, ExprType, InsnId, Kernel, ScalarType, VarId};
 use kingpost_steps::argument;
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::lookup::{self, Selection};
@@ -18,10 +15,10 @@ use kingpost_steps::proofs::stale::{Place, check_unchanged};
 use kingpost_steps::proofs::width::{NO_WIDE_UPDATE, cast_stored, fits_i32, stores_wide};
 use kingpost_steps::refusal::Refusal;
 use kingpost_steps::staging::{
-    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, Footprint, Limits, Region, SOMETHING_READS, Staged,
-    Staging, Temporary, filled_name,
+    AFFINE_READS, BOX_NOT_EMPTY, BOX_SIZE, CLOSED_FORM, Footprint, Formula, Limits, Region, SOMETHING_READS,
+    Staged, Staging, StandIn, Temporary, filled_name,
 };
-use kingpost_steps::template::{self, Template, Use};
+use kingpost_steps::template;
 use kingpost_steps::tree::{body_of, insns_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -149,7 +146,7 @@ impl PrecomputeRule {
     }
 
     fn name(&self) -> String {
-        let own = self.rule.split(['(', ' ', ':']).next().unwrap_or_default(); // there is a first part always
+        let own = self.rule.split(['(', ' ', ':']).next().unwrap_or_default(); // default: there is a first part always
         self.temporary.clone().unwrap_or_else(|| format!("{own}_values"))
     }
 
@@ -181,7 +178,7 @@ const ONE_TYPE: Obligation =
 
 /// A temporary for what is used of a rule, and the place where it is computed.
 pub struct Computed {
-    value: Value,
+    formula: Formula,
     /// The instructions whose uses are replaced.
     chosen: Vec<InsnId>,
     staging: Staging,
@@ -215,7 +212,7 @@ impl Primitive for PrecomputeRule {
 
     fn check(&self, analysis: &Analysis) -> Result<Computed, Refusal> {
         let kernel = analysis.kernel();
-        let value = Value::of(kernel, &self.rule)?;
+        let formula = Formula::of(kernel, &self.rule)?;
         let name = filled_name(kernel, self.temporary.as_deref(), &self.name(), "compute")?;
         let temporary = self.temporary(&name);
         let space = temporary.check(kernel)?;
@@ -226,22 +223,22 @@ impl Primitive for PrecomputeRule {
             None => inside.clone(),
         };
         let chosen: Vec<InsnId> = inside.into_iter().filter(|insn| chosen.contains(insn)).collect();
-        let stand_in = StandIn::of(kernel, &value, &chosen);
+        let stand_in = StandIn::of(kernel, &formula, &chosen);
         let uses = |insn| stand_in.kernel.insns[insn].loads(stand_in.array);
         let something = (&SOMETHING_READS, "read");
         let region = Region::of(&stand_in.kernel, stand_in.array, at, &uses, something)?;
-        let ty = self.check_uses(kernel, &value, &region.insns)?;
-        self.check_operands(analysis, &value.operands(kernel), &region)?;
+        let ty = self.check_uses(kernel, &formula, &region.insns)?;
+        self.check_operands(analysis, &formula.operands(kernel), &region)?;
         let of_array = analysis.next(&stand_in.kernel);
         let poly = of_array.polyhedral();
         let reads = region.reads(poly, of_array.sites(stand_in.array))?;
         let tile = region.tile(poly, &reads, self.footprint, Limits::default())?;
         let all_used = tile.is_filled_by(poly, &reads, &region.around)?;
         let staging = temporary.plan(&of_array, region, tile, (ty, space)).filled()?;
-        let mut proof = Computed { value, chosen, staging, casts: Vec::new() };
+        let mut proof = Computed { formula, chosen, staging, casts: Vec::new() };
         let draft = self.draft(kernel, &proof);
         let computing = lookup::insn(&draft, &temporary.insn_name())?;
-        let same_types = proof.value.has_types_of(&draft, &draft.insns[computing].rhs);
+        let same_types = proof.formula.has_types_of(&draft, &draft.insns[computing].rhs);
         ONE_TYPE.require(same_types, || {
             format!("the terms of a reduction of `{}` have another type there; cast them", self.rule)
         })?;
@@ -258,9 +255,9 @@ impl Primitive for PrecomputeRule {
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &Computed) -> Staged {
-        let mut stand_in = StandIn::of(kernel, &proof.value, &proof.chosen);
+        let mut stand_in = StandIn::of(kernel, &proof.formula, &proof.chosen);
         let made = proof.staging.edit(&mut stand_in.kernel);
-        *kernel = stand_in.removed(&proof.value);
+        *kernel = stand_in.removed(&proof.formula);
         for insn in &proof.casts {
             cast_stored(kernel, *insn);
         }
@@ -289,11 +286,16 @@ impl Primitive for PrecomputeRule {
 
 impl PrecomputeRule {
     /// The type of the values, if every use has affine arguments and the same type.
-    fn check_uses(&self, kernel: &Kernel, value: &Value, insns: &[InsnId]) -> Result<ScalarType, Refusal> {
+    fn check_uses(
+        &self,
+        kernel: &Kernel,
+        formula: &Formula,
+        insns: &[InsnId],
+    ) -> Result<ScalarType, Refusal> {
         let mut types = Vec::new();
         for insn in insns {
-            for (e, found) in value.uses(kernel, *insn) {
-                for (arg, param) in found.args.iter().zip(value.params(kernel)) {
+            for (e, found) in formula.uses(kernel, *insn) {
+                for (arg, param) in found.args.iter().zip(formula.params(kernel)) {
                     // words look affine, and wrap
                     let exact = kernel.type_of(arg, &[]).is_ok_and(|ty| ty.word().is_none());
                     AFFINE_ARGUMENTS.decide(exact && arg.as_affine().is_some(), || {
@@ -313,9 +315,9 @@ impl PrecomputeRule {
         ONE_TYPE.require(types.iter().all(|(ty, _)| ty == first), || {
             format!("rule `{}` has values of different types here; cast them in the rule", self.rule)
         })?;
-        let body = match value {
-            Value::Rule(rule) => &kernel.rules[*rule].body,
-            Value::Template(_) => e,
+        let body = match formula {
+            Formula::Rule(rule) => &kernel.rules[*rule].body,
+            Formula::Template(_) => e,
         };
         // integers are unbounded until they are stored; what is loaded fits its type
         let is_wide = *first == ScalarType::I32 && !fits_i32(kernel, &kernel.expand_rules(body));
@@ -361,142 +363,5 @@ impl PrecomputeRule {
             check_unchanged(poly, sites, &uses.collect::<Vec<_>>(), place, help)?;
         }
         Ok(())
-    }
-}
-
-/// What is computed.
-enum Value {
-    Rule(RuleId),
-    Template(Box<Template>),
-}
-
-impl Value {
-    fn of(kernel: &Kernel, text: &str) -> Result<Self, Refusal> {
-        if !text.contains(":=") {
-            return lookup::rule(kernel, text).map(Self::Rule);
-        }
-        let template = Template::read(kernel, text).map_err(|why| {
-            Refusal::argument(
-                "rule",
-                format!("`{text}` is no declaration: {why}"),
-                "`name(parameters) := expression`",
-            )
-        })?;
-        Ok(Self::Template(Box::new(template)))
-    }
-
-    fn params<'a>(&'a self, kernel: &'a Kernel) -> &'a [String] {
-        match self {
-            Self::Rule(rule) => &kernel.rules[*rule].params,
-            Self::Template(template) => &template.names,
-        }
-    }
-
-    /// The arguments with which it is an expression.
-    fn find(&self, kernel: &Kernel, e: &Expr) -> Option<Use> {
-        match (self, e) {
-            (Self::Rule(rule), Expr::Rule(used, args)) if used == rule => {
-                Some(Use { args: args.clone(), loops: Vec::new() })
-            }
-            (Self::Rule(_), _) => None,
-            (Self::Template(template), e) => template.find(kernel, e),
-        }
-    }
-
-    /// Its uses in an instruction.
-    fn uses(&self, kernel: &Kernel, insn: InsnId) -> Vec<(Expr, Use)> {
-        let mut found = Vec::new();
-        for e in kernel.insns[insn].expressions() {
-            e.for_each(&mut |e| found.extend(self.find(kernel, e).map(|used| (e.clone(), used))));
-        }
-        found
-    }
-
-    /// What it reads.
-    fn operands(&self, kernel: &Kernel) -> Vec<VarId> {
-        match self {
-            Self::Rule(rule) => {
-                let mut all = Vec::new();
-                let body = kernel.expand_rules(&kernel.rules[*rule].body);
-                body.for_each(&mut |e| all.extend(e.as_load().map(|access| access.var)));
-                all
-            }
-            Self::Template(template) => template.reads(kernel),
-        }
-    }
-
-    fn has_types_of(&self, kernel: &Kernel, e: &Expr) -> bool {
-        match self {
-            Self::Rule(_) => true,
-            Self::Template(template) => template.has_types_of(kernel, e),
-        }
-    }
-}
-
-/// A kernel in which an array stands where a rule is used: to the analysis a rule is an array that
-/// is indexed by its arguments.
-struct StandIn {
-    kernel: Kernel,
-    /// The last variable of the kernel.
-    array: VarId,
-    /// Loops that were those of reductions of a use, and are free.
-    loops: Vec<InameId>,
-}
-
-impl StandIn {
-    /// The array instead of the rule in some instructions.
-    fn of(before: &Kernel, value: &Value, chosen: &[InsnId]) -> Self {
-        let mut kernel = before.clone();
-        let shape = vec![Affine::constant(1); value.params(before).len()];
-        let name = match value {
-            Value::Rule(rule) => &before.rules[*rule].name,
-            Value::Template(template) => &template.name,
-        };
-        let kind = VarKind::Argument(Direction::In);
-        let array = Variable::new(name, ScalarType::F64, kind, shape, AddressSpace::Global);
-        let array = kernel.vars.push(array);
-        let mut loops = None;
-        let mut rewrite = |e: Expr| match value.find(before, &e) {
-            Some(found) => {
-                loops.get_or_insert(found.loops);
-                Expr::load(array, found.args)
-            }
-            None => e,
-        };
-        for insn in chosen {
-            kernel.insns[*insn].map_expressions(&mut rewrite);
-        }
-        Self { kernel, array, loops: loops.unwrap_or_default() } // without a use there are none
-    }
-
-    /// The rule where the array still stands, which is where it is computed; the variable after it takes its
-    /// place.
-    fn removed(self, value: &Value) -> Kernel {
-        let mut kernel = self.kernel;
-        let last = kernel.vars.ids().next_back();
-        let kept = kernel.vars.iter().filter(|(id, _)| *id != self.array).map(|(_, v)| v.clone());
-        kernel.vars = kept.collect();
-        let mut computed = None;
-        let mut rewrite = |e: Expr| match e {
-            Expr::Load(a) if a.var == self.array => match value {
-                Value::Rule(rule) => Expr::Rule(*rule, a.index),
-                Value::Template(template) => {
-                    let found = computed.insert(Use { args: a.index, loops: self.loops.clone() });
-                    template.expression(found)
-                }
-            },
-            Expr::Load(a) if Some(a.var) == last => Expr::load(self.array, a.index),
-            other => other,
-        };
-        for insn in kernel.insns.values_mut() {
-            insn.map_expressions(&mut rewrite);
-            if Some(insn.lhs.var) == last {
-                insn.lhs.var = self.array;
-            }
-        }
-        if let (Value::Template(template), Some(found)) = (value, &computed) {
-            template.set_domains(&mut kernel, found);
-        }
-        kernel
     }
 }
