@@ -371,6 +371,8 @@ fn check(
             return Err(Failure::about("LayoutError", name, message));
         }
     }
-    let last: i64 = array.3.iter().zip(&needed).map(|(extent, stride)| (extent - 1).max(0) * stride).sum();
+    // a launch refuses negative strides
+    let span = |(extent, stride): (&i64, &i64)| (extent - 1).max(0) * stride.max(&0);
+    let last: i64 = array.3.iter().zip(&needed).map(span).sum();
     Ok(if empty { 0 } else { ((last + 1) * size) as u64 })
 }

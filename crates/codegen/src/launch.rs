@@ -170,19 +170,22 @@ fn spacings(kernel: &Kernel) -> Result<Vec<Precondition>, CodegenError> {
 /// One of these is not negative: that an axis has one element or none, that the array has none, what the
 /// strides have to satisfy.
 fn of_spacing(kernel: &Kernel, var: &Variable, spacing: Spacing) -> Precondition {
-    let stride = |axis: usize| {
-        let strides = var.layout.strides().unwrap_or_default(); // without any, nothing is unproved
-        strides.get(axis).map_or(HostExpr::Const(1), |s| host_expr(kernel, s))
+    let strides = var.layout.strides().unwrap_or_default(); // without any, nothing is unproved
+    let (stride, extent) =
+        (|axis: usize| host_expr(kernel, &strides[axis]), |axis: usize| host_expr(kernel, &var.shape[axis]));
+    let covers = |i, j| {
+        let inside = multiply(HostExpr::Const(-1), multiply(stride(j), extent(j)));
+        HostExpr::Add(Box::new(stride(i)), Box::new(inside))
     };
-    let extent = |axis: usize| host_expr(kernel, &var.shape[axis]);
-    let minus = |a, b| HostExpr::Add(Box::new(a), Box::new(multiply(HostExpr::Const(-1), b)));
-    let covers = |i, j| minus(stride(i), multiply(stride(j), extent(j)));
     let (axes, ways) = match spacing {
-        Spacing::Axis(i, least) => (vec![i], vec![minus(stride(i), HostExpr::Const(least))]),
+        Spacing::Axis(i, least) => (vec![i], vec![host_expr(kernel, &strides[i].plus_constant(-least))]),
         Spacing::Pair(i, j) => (vec![i, j], vec![covers(i, j), covers(j, i)]),
     };
     let parametric = (0..var.shape.len()).filter(|axis| var.shape[*axis].as_constant().is_none());
-    let few = parametric.map(|axis| minus(HostExpr::Const(i64::from(axes.contains(&axis))), extent(axis)));
+    let few = parametric.map(|axis| {
+        let one = i64::from(axes.contains(&axis));
+        host_expr(kernel, &var.shape[axis].times(-1).plus_constant(one))
+    });
     let either = ways.into_iter().chain(few).reduce(|a, b| HostExpr::Max(Box::new(a), Box::new(b)));
     let list = |all: Vec<HostExpr>| all.iter().map(HostExpr::to_string).collect::<Vec<_>>().join(", ");
     let all = 0..var.shape.len();
@@ -316,10 +319,10 @@ for i in 0..n
         assert_eq!(
             conditions(""),
             [
-                format!("{x}: max(s, (1 + -1*n))"),
-                format!("{y}: max((s + -1), (1 + -1*n))"),
-                format!("{y}: max((t + -1), (0 + -1*n))"),
-                format!("{y}: max(max((s + -1*t*4), (t + -1*s*n)), (1 + -1*n))"),
+                format!("{x}: max(s, (-1*n + 1))"),
+                format!("{y}: max((s + -1), (-1*n + 1))"),
+                format!("{y}: max((t + -1), -1*n)"),
+                format!("{y}: max(max((s + -1*t*4), (t + -1*s*n)), (-1*n + 1))"),
             ]
         );
         assert_eq!(conditions("assume t >= 1\nassume s >= 4*t\n"), [""; 0]);

@@ -62,6 +62,9 @@ pub(crate) fn bind<'a>(
 ) -> Result<Bound<'a>, RuntimeError> {
     let given = collect(exe, args)?;
     let params = parameters(exe, &given)?;
+    let entry = (exe.entry.as_str(), &exe.plan);
+    // before lengths, which they give a meaning
+    check_preconditions(entry, &params)?;
     let mut values = Vec::with_capacity(exe.plan.args.len());
     for ((spec, table), scratch) in exe.plan.args.iter().zip(&exe.tables).zip(scratch) {
         values.push(match table.as_ref().or(scratch.as_ref()) {
@@ -70,8 +73,6 @@ pub(crate) fn bind<'a>(
         });
     }
     check_aliases(exe, &given)?;
-    let entry = (exe.entry.as_str(), &exe.plan);
-    check_preconditions(entry, &params)?;
     let grid = grid(entry, &params, info, &|value| value)?;
     Ok(Bound { values, params, grid })
 }
