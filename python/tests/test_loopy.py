@@ -646,6 +646,16 @@ def test_the_command_line_reads_a_script(tmp_path, capsys):
     assert "found no program of Loopy" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("domain", "left"), [("{[i,j]: 0<=i<n and 0<=j<0}", 1.0), (["{[i]: 0<=i<n}", "{[j]: 0<=j<0}"], 0.0)])
+def test_loops_of_no_iterations_run_as_often_as_in_loopy(domain, left):
+    arguments = [lp.GlobalArg("y", np.float64, "n"), "..."]
+    program = lp.make_kernel(domain, "y[i] = sum(j, 1.0)", arguments, lang_version=(2018, 2))
+    theirs, ours = np.ones(4), np.ones(4)
+    program.copy(target=lp.ExecutableCTarget())(y=theirs, n=4)
+    kingpost.from_loopy(program).compile("c")(y=ours)
+    assert ours.tolist() == theirs.tolist() == [left]*4
+
+
 PARTS = pkgutil.iter_modules(lp.transform.__path__)
 TRANSFORMS = [lp, *(importlib.import_module(f"loopy.transform.{part.name}") for part in PARTS)]
 

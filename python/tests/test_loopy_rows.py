@@ -321,6 +321,21 @@ def test_the_steps_next_to_a_transformation_have_its_results(name):
             np.testing.assert_allclose(value, plain[array], rtol=1e-14)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_rule_with_a_reduction_is_stored_as_loopy_stores_it():
+    rule = "along(p, q) := sum(j, d[q, j]*u[p, j])"
+    kernel = made(
+        "{[e,i,j]: 0<=e<6 and 0<=i,j<8}", f"{rule}\ny[e, i] = along(e, i)*along(e, i)", ("d", (8, 8)), ("u,y", (6, 8))
+    )
+    theirs = kingpost.from_loopy(lp.precompute(kernel, "along", ["i"], default_tag=None)).kernel
+    schedule = kingpost.Schedule(kingpost.from_loopy(kernel).kernel)
+    schedule.precompute_rule("along(p, q) := sum(j in 0..8: d[q, j]*u[p, j])", at="e", space="private")
+    assert str(schedule.kernel).count("sum(") == 1 and "along_values: f64[8] private" in str(schedule.kernel)
+    ours, theirs = run(schedule.kernel), run(theirs)
+    np.testing.assert_allclose(ours["y"], theirs["y"], rtol=1e-14)  # sums of 8 terms
+    np.testing.assert_allclose(ours["y"], (ours["u"] @ ours["d"].T)**2, rtol=1e-13)  # of positive terms in any order
+
+
 def test_counts_are_those_of_loopy():
     kernel = lp.set_options(sized(), allow_terminal_colors=False)
     stats = kingpost.statistics(kingpost.from_loopy(kernel).kernel)

@@ -131,3 +131,20 @@ def test_products_of_parameters_prove_strides():
     assert y[1, 2, 3] == 125
     with pytest.raises(kingpost.ArgumentError, match="relies on"):
         planes(y=np.lib.stride_tricks.as_strided(np.zeros(64, np.float32), (2, 3, 4), (32, 16, 4)))
+
+
+def test_loopy_takes_strides_from_its_arrays():
+    lp = pytest.importorskip("loopy")
+    arguments = [
+        lp.GlobalArg("x", np.float64, shape="n,m", dim_tags="stride:auto,stride:auto"),
+        lp.GlobalArg("y", np.float64, shape="n,m", dim_tags="stride:auto,stride:1"),
+        "...",
+    ]
+    domain = "{[i,j]: 0<=i<n and 0<=j<m}"
+    program = kingpost.from_loopy(lp.make_kernel(domain, "y[i,j] = 3*x[i,j]", arguments, lang_version=(2018, 2)))
+    assert "arg y: f64[n, m] inout strides(stride_y_0, 1)" in program.text
+    x, whole = np.arange(12.0).reshape(3, 4).T, np.zeros((4, 10))
+    program.compile("c")(x=x, y=whole[:, 2:5])
+    assert np.array_equal(whole[:, 2:5], 3.0*x) and whole.sum() == 3.0*x.sum()
+    with pytest.raises(kingpost.LayoutError, match="keep elements apart"):
+        program.compile("c")(x=x, y=np.lib.stride_tricks.as_strided(whole, (4, 3), (8, 8)))

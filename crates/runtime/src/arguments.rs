@@ -2,7 +2,7 @@
 
 use crate::device::{Arg, Buffer, DeviceInfo, Shared};
 use crate::error::RuntimeError;
-use kingpost_codegen::{ArgKind, ArgSpec, BufferAccess, Entry, HostExpr, LaunchPlan};
+use kingpost_codegen::{ArgKind, ArgSpec, BufferAccess, Entry, HostExpr, LaunchPlan, Precondition};
 use kingpost_ir::{Complex, ScalarType};
 use std::collections::BTreeMap;
 
@@ -63,8 +63,8 @@ pub(crate) fn bind<'a>(
     let given = collect(exe, args)?;
     let params = parameters(exe, &given)?;
     let entry = (exe.entry.as_str(), &exe.plan);
-    // before lengths, which they give a meaning
-    check_preconditions(entry, &params)?;
+    // those of strides before lengths, which they give a meaning
+    check_preconditions(entry, &params, &|condition| condition.array.is_some())?;
     let mut values = Vec::with_capacity(exe.plan.args.len());
     for ((spec, table), scratch) in exe.plan.args.iter().zip(&exe.tables).zip(scratch) {
         values.push(match table.as_ref().or(scratch.as_ref()) {
@@ -73,6 +73,7 @@ pub(crate) fn bind<'a>(
         });
     }
     check_aliases(exe, &given)?;
+    check_preconditions(entry, &params, &|condition| condition.array.is_none())?;
     let grid = grid(entry, &params, info, &|value| value)?;
     Ok(Bound { values, params, grid })
 }
@@ -86,7 +87,7 @@ pub(crate) fn bind_entry<'a>(
     info: &DeviceInfo,
 ) -> Result<(Vec<Value<'a>>, [u64; 3]), RuntimeError> {
     let this = (entry.name.as_str(), &entry.plan);
-    check_preconditions(this, params)?;
+    check_preconditions(this, params, &|_| true)?;
     let mut values = Vec::new();
     for spec in &entry.plan.args[args..] {
         let v = eval(this.0, || spec.name.clone(), &HostExpr::Param(spec.name.clone()), params)?;
@@ -356,8 +357,12 @@ fn overlap(a: &Buffer, b: &Buffer) -> bool {
     }
 }
 
-fn check_preconditions((entry, plan): (&str, &LaunchPlan), params: &Params) -> Result<(), RuntimeError> {
-    for condition in &plan.preconditions {
+fn check_preconditions(
+    (entry, plan): (&str, &LaunchPlan),
+    params: &Params,
+    wanted: &dyn Fn(&Precondition) -> bool,
+) -> Result<(), RuntimeError> {
+    for condition in plan.preconditions.iter().filter(|condition| wanted(condition)) {
         let value = eval(entry, || format!("condition `{}`", condition.text), &condition.value, params)?;
         if value >= 0 {
             continue;

@@ -36,12 +36,14 @@ def with_known_shapes(program: lp.TranslationUnit, notes: set[str]) -> lp.Transl
     kernel = program.default_entrypoint
     arguments: list[Any] = []
     extents: list[Any] = []
+    strides: list[str] = []
     ranks = Ranks()
     for insn in kernel.instructions:
         visit(insn, ranks)
     for argument in kernel.args:
         if isinstance(argument, ArrayArg):
             argument = with_known_shape(argument, ranks.found.get(argument.name, 1), extents, notes)
+            argument = with_known_strides(argument, strides, notes)
         arguments.append(argument)
     declared = {argument.name for argument in arguments} | set(kernel.temporary_variables) | kernel.all_inames()
     needed = {name for domain in kernel.domains for name in domain.get_var_names(dim_type.param)}
@@ -51,6 +53,7 @@ def with_known_shapes(program: lp.TranslationUnit, notes: set[str]) -> lp.Transl
             needed |= {name for extent in shape if extent is not None for name in get_dependencies(extent)}
     for name in [*sorted(needed - declared - set(extents)), *extents]:
         arguments.append(ValueArg(name, np.int32))
+    arguments += [ValueArg(name, np.int64) for name in strides]
     return program.with_kernel(kernel.copy(args=arguments))
 
 
@@ -84,11 +87,19 @@ def with_known_shape(argument: ArrayArg, rank: int, extents: list[str], notes: s
         extents += names
         notes.add(f"the shape of `{argument.name}` is {', '.join(f'`{name}`' for name in names)}, in C order")
         return argument.copy(shape=tuple(map(p.Variable, names)), dim_tags=None, dim_names=None)
-    strides = [tag.stride for tag in argument.dim_tags or () if isinstance(tag, FixedStrideArrayDimTag)]
-    if any(stride is lp.auto for stride in strides):
-        notes.add(f"`{argument.name}` is in C order")
-        return argument.copy(dim_tags=None, dim_names=None)
     return argument
+
+
+def with_known_strides(argument: ArrayArg, strides: list[str], notes: set[str]) -> ArrayArg:
+    """Strides that a call of Loopy's takes from its array are parameters."""
+    found = []
+    for axis, tag in enumerate(argument.dim_tags or ()):
+        if isinstance(tag, FixedStrideArrayDimTag) and tag.stride is lp.auto:
+            strides.append(f"stride_{argument.name}_{axis}")
+            notes.add(f"the stride of `{argument.name}` along axis {axis} is the parameter `{strides[-1]}`")
+            tag = tag.copy(stride=p.Variable(strides[-1]))
+        found.append(tag)
+    return argument.copy(dim_tags=tuple(found)) if found != list(argument.dim_tags or ()) else argument
 
 
 class Declarations:

@@ -207,12 +207,13 @@ class Writer(Expressions):
             inside = [part for part in bounds.children if iname not in get_dependencies(part)]
             self.further = [*self.further, *map(self.truth, inside)]
             bounds = p.LogicalAnd(tuple(part for part in bounds.children if part not in inside))
-        text = "true" if bounds is None else self.truth(bounds)
+        # one of no iterations, or inside such a loop
+        text = "in 0..0" if bounds is None or bounds is False else f"where {self.truth(bounds)}"
         self.loops |= {other: loop for other, name in self.same.items() if name == iname}
         self.active.append(iname)
         self.known.append(list(self.active))
         self.made.setdefault(iname, []).append(loop)
-        return f"{loop} where {text}"
+        return f"{loop} {text}"
 
     def reduction(self, function: str, expr: Reduction) -> Text:
         saved = self.state()
