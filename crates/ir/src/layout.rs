@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn swizzled_positions() {
-        use crate::ids::InameId;
+        use crate::ids::{Id, InameId};
         use crate::kernel::{AddressSpace, VarKind};
         use crate::places::Swizzle;
         use crate::types::ScalarType;
