@@ -159,8 +159,8 @@ fn layouts_are_read_with_the_recipe() {
     assert_eq!(read(""), step(""));
     assert_eq!(read(" strides(1,n)  vector( 0 )"), step("strides(1, n) vector(0)"));
     assert!(read("strides(1,n)").to_json().unwrap().contains(r#""layout": "strides(1, n)""#));
-    let needed = "write `strides(…)` with one stride for each axis, `order(…)` with the outermost axis first, or \
-                  `vector(axis)`";
+    let needed = "write `strides(…)` with one stride for each axis, `order(…)` with the outermost axis first, \
+                  `vector(axis)`, or `swizzle(axis ^= other)`";
     for (layout, word) in [("row-major", "row"), ("local", "local"), ("storage(b)", "storage")] {
         let message = refusal(&json(layout));
         let start =
