@@ -83,24 +83,27 @@ fn solvers_compile() {
     };
     let texts = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/solve/src/kernels");
     let mut compiled = 0;
-    for entry in std::fs::read_dir(texts).unwrap() {
-        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
-        // of vectors in space, where the components are left open; sums by one sub-group, and by groups
+    let files = [texts.join("aggregation"), texts].map(|folder| std::fs::read_dir(folder).unwrap());
+    let paths = files.into_iter().flatten().map(|entry| entry.unwrap().path());
+    for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "kingpost")) {
+        // of vectors in space and on tetrahedra, where that is left open
+        let open = [("CORNERS", "4"), ("FACETS", "4"), ("SIDES", "3"), ("SIDE", "3"), ("LANES", "4")];
+        let blocks = [("SLICES", "4"), ("TURNS", "3"), ("HEIGHT", "3"), ("MIDDLE", "3"), ("WIDTH", "6")];
+        let text = std::fs::read_to_string(path).unwrap();
+        let text = open.iter().chain(&blocks).fold(text, |text, (name, value)| text.replace(name, value));
+        // sums by one sub-group, and by groups
         let divisions = [["32", "32", "true"], ["2048", "256", "false"]];
-        let divisions = &divisions[usize::from(!text.contains("GROUP"))..];
+        let divisions = &divisions[usize::from(!text.contains("SHUFFLE"))..];
         for [unknowns, items, shuffle] in divisions {
-            let text = text
-                .replace("SIDE", "3")
-                .replace("LANES", "4")
-                .replace("GROUP", unknowns)
-                .replace("ITEMS", items);
+            let group = if text.contains("ITEMS") { unknowns } else { "32" };
+            let text = text.replace("GROUP", group).replace("ITEMS", items);
             let (kernel, script) = steps().file(&text.replace("SHUFFLE", shuffle)).unwrap();
             let schedule = script.map(|script| script.apply(&kernel).unwrap());
             compiles(schedule.as_ref().map_or(&kernel, |schedule| schedule.kernel()));
         }
         compiled += 1;
     }
-    assert!(compiled >= 36, "{compiled}");
+    assert!(compiled >= 64, "{compiled}");
     let problem = BoundaryValueProblem::Hyperelasticity;
     let space = problem.space(CellShape::Tetrahedron, 1);
     for form in [problem.energy(&space), problem.residual(&space), problem.tangent(&space)] {
