@@ -37,6 +37,6 @@ impl NothingBetween {
     /// A failure of isl.
     pub(crate) fn pairs(&self) -> Result<isl::Map, isl::IslError> {
         let between = self.first.map()?.apply_range(&self.second.map()?)?;
-        self.relation.map()?.intersect(&between)
+        self.relation.without_detours(self.relation.pairs.map()?.intersect(&between)?)
     }
 }

@@ -52,7 +52,7 @@ impl Question for Order {
             let clash = self.apart.ask()?;
             return Ok(if clash { Ordered::NotAtomic } else { Ordered::Barriers(Vec::new()) });
         }
-        let relation = self.apart.relation.by_decider()?;
+        let relation = self.apart.relation.by_decider();
         let mut parts = crossing_parts(&relation);
         let not_empty = |decider, all: &Differences| relation.has_pair(decider, all);
         let possible = |decider, all: &Differences| self.apart.is_possible(&relation, decider, all);
@@ -124,7 +124,7 @@ impl Question for Apart {
 
     /// Whether there is such a pair for values that the symbols can take.
     fn ask(&self) -> Result<bool, isl::IslError> {
-        let relation = self.relation.by_decider()?;
+        let relation = self.relation.by_decider();
         for part in &crossing_parts(&relation) {
             if self.any(part, &|decider, all| self.is_possible(&relation, decider, all))? {
                 return Ok(true);

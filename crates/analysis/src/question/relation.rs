@@ -23,27 +23,36 @@ impl Relation {
     /// # Errors
     /// A failure of isl.
     pub(crate) fn map(&self) -> Result<isl::Map, isl::IslError> {
-        let mut map = self.pairs.map()?;
+        self.without_detours(self.pairs.map()?)
+    }
+
+    /// Some of the pairs, less those with a write in between.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub(super) fn without_detours(&self, mut map: isl::Map) -> Result<isl::Map, isl::IslError> {
         for (first, second) in &self.detours {
             if map.is_empty()? {
                 break;
             }
             let (first, second) = (first.map()?, second.map()?);
-            if !first.is_empty()? && !second.is_empty()? {
-                map = map.subtract(&first.apply_range(&second)?)?.coalesce()?;
+            if first.is_empty()? || second.is_empty()? {
+                continue;
+            }
+            // to subtract, isl finds formulas for what lies in between, which takes much longer than to tell that
+            // nothing does
+            let between = map.intersect(&first.apply_range(&second)?)?;
+            if !between.is_empty()? {
+                map = map.subtract(&between)?.coalesce()?;
             }
         }
         Ok(map)
     }
 
     /// The pairs by what decides their order.
-    ///
-    /// # Errors
-    /// A failure of isl.
-    pub(super) fn by_decider(&self) -> Result<ByDecider<'_>, isl::IslError> {
-        let whole = if self.detours.is_empty() { None } else { Some(self.map()?) };
+    pub(super) fn by_decider(&self) -> ByDecider<'_> {
         let ranges = [self.pairs.ends[0].ranges(), self.pairs.ends[1].ranges()];
-        Ok(ByDecider { relation: self, names: self.names(), ranges, whole })
+        ByDecider { relation: self, names: self.names(), ranges }
     }
 
     /// Names of the loops at both ends of the map.
@@ -63,8 +72,6 @@ pub(super) struct ByDecider<'r> {
     names: Ends,
     /// Bounds of the loops at both ends.
     ranges: [Vec<Range>; 2],
-    /// The relation, where it is more than a conjunction for each decider.
-    whole: Option<isl::Map>,
 }
 
 impl ByDecider<'_> {
@@ -96,10 +103,9 @@ impl ByDecider<'_> {
         let symbols = &self.relation.symbols().names;
         let mut constraints = self.relation.pairs.decided(decider, &self.names);
         constraints.extend(all.iter().map(|difference| signed(difference, &self.names, symbols)));
-        Ok(Some(match &self.whole {
-            None => self.relation.pairs.map_where(&self.names, vec![constraints])?,
-            Some(whole) => whole.intersect(&isl::Map::from_constraints(&whole.space()?, &constraints)?)?,
-        }))
+        // most parts are empty, and detours take long to subtract
+        let part = self.relation.pairs.map_where(&self.names, vec![constraints])?;
+        self.relation.without_detours(part).map(Some)
     }
 
     /// Whether there are pairs that this decides and at which all these differences have these
@@ -109,7 +115,7 @@ impl ByDecider<'_> {
     /// A failure of isl.
     pub(super) fn has_pair(&self, decider: Decider, all: &Differences) -> Result<bool, isl::IslError> {
         // pairs with a write in between are not told from others by a point
-        let searched = self.whole.is_none() && self.may_have(decider, all);
+        let searched = self.relation.detours.is_empty() && self.may_have(decider, all);
         if searched && is_found(&self.relation.pairs, &self.ranges, decider, all) {
             debug_assert!(self.part(decider, all)?.is_some_and(|pairs| pairs.is_empty() == Ok(false)));
             return Ok(true);
@@ -254,6 +260,7 @@ impl NoPair {
     /// A failure of isl.
     pub(crate) fn pairs(&self) -> Result<isl::Map, isl::IslError> {
         let symbols = &self.relation.symbols().names;
-        self.part.of(&self.relation.map()?, &self.relation.names(), symbols)
+        let part = self.part.of(&self.relation.pairs.map()?, &self.relation.names(), symbols)?;
+        self.relation.without_detours(part)
     }
 }
