@@ -49,8 +49,7 @@ class Kernel:
         self.columns = int(plan(r"//   c: \w+ buffer of \d+\*m\*(\d+)\*n elements")[0])
         self.grid = plan(r"// grid (\w+), (\w+), (\w+) of")
         self.block = tuple(map(int, plan(r"work-groups of (\d+) x (\d+) x (\d+)")))
-        memory = int(plan(r"// (\d+) bytes of local memory")[0])
-        self.dynamic = memory if "extern __shared__" in source else 0
+        self.dynamic = int(plan(r"// \d+ bytes of local memory(?:, of which the launch gives (\d+))?")[0] or 0)
         # what one architecture alone has is compiled for that one, which CuPy does not do itself
         own = "a" if "OneComputeCapability" in source else ""
         program = nvrtc.createProgram(source, f"{entry}.cu", [], [])

@@ -242,7 +242,12 @@ fn plan_text(kernel: &Kernel, program: &Program, nodes: &[Nodes]) -> String {
         None => text += &groups_text(plan),
         Some(sequence) => launches_text(&sequence.steps, sequence, 0, &mut text),
     }
-    let _ = writeln!(text, "// {} bytes of local memory, features {:?}", plan.local_bytes, plan.features);
+    let given = match plan.dynamic_local_bytes {
+        0 => String::new(),
+        bytes => format!(", of which the launch gives {bytes}"),
+    };
+    let _ = writeln!(text, "// {} bytes of local memory{given}", plan.local_bytes);
+    let _ = writeln!(text, "// features {:?}", plan.features);
     if let Some(option) = program.contraction_option() {
         let _ = writeln!(text, "// compile with {option}");
     }

@@ -1316,7 +1316,7 @@ fn resources_are_printed_without_a_card() {
         "--mapping",
         mapping,
     ]);
-    assert!(plan.contains("// 64496 bytes of local memory"), "{plan}");
+    assert!(plan.contains("// 64496 bytes of local memory, of which the launch gives "), "{plan}");
 }
 
 #[test]
