@@ -164,8 +164,9 @@ pub(crate) struct Turn<'d> {
 /// Launches in order.
 pub(crate) type Launches<'a, D> = Vec<(&'a <D as Driver>::Code, Call<'a, <D as Driver>::Memory>)>;
 
-/// Executables that a device keeps loaded when nobody else does: to load one takes longer than a launch.
-const RECENT: usize = 64;
+/// Executables that a device keeps loaded when nobody else does: to load one takes longer than a launch. A solve
+/// with algebraic multigrid has about 80.
+const RECENT: usize = 128;
 
 /// Most launches of a sequence that are handed to a driver at once.
 pub(crate) const PIECE: usize = 4096;

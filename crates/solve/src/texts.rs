@@ -5,7 +5,7 @@ use kingpost_codegen::{Options, Program, Target, generate};
 use kingpost_primitives::steps;
 use kingpost_runtime::{Backend, Device, Executable};
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// A kernel of this crate by the name of its file.
 macro_rules! text {
@@ -20,20 +20,26 @@ pub(crate) use text;
 /// # Errors
 /// A text that is no kernel, a step that is refused, a device that refuses the code.
 pub fn compiled(device: &dyn Device, text: &str) -> Result<Executable, SolveError> {
-    // each solver of a process asks for the same dozen programs
-    static KNOWN: LazyLock<Mutex<HashMap<(String, Target), Program>>> = LazyLock::new(Mutex::default);
-    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let question = (text.to_owned(), device.info().backend.target());
-    let found = known().get(&question).cloned();
-    let program = match found {
-        Some(program) => program,
-        None => {
-            let program = program(text, question.1)?;
-            known().insert(question, program.clone());
-            program
-        }
-    };
-    Ok(device.compile(&program)?)
+    Ok(device.compile(&proved(text, device.info().backend.target())?)?)
+}
+
+/// A program, once it is known. Whoever asks meanwhile waits for whoever proves it.
+type Known = Arc<Mutex<Option<Program>>>;
+
+/// The program of a kernel. Each solver of a process asks for the same dozens.
+fn proved(text: &str, target: Target) -> Result<Program, SolveError> {
+    static ALL: LazyLock<Mutex<HashMap<(String, Target), Known>>> = LazyLock::new(Mutex::default);
+    let known = Arc::clone(lock(&ALL).entry((text.to_owned(), target)).or_default());
+    let mut known = lock(&known);
+    if let Some(program) = &*known {
+        return Ok(program.clone());
+    }
+    Ok(known.insert(program(text, target)?).clone())
+}
+
+/// What a thread that panicked left is whole: programs are put there at once.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn program(text: &str, target: Target) -> Result<Program, SolveError> {
@@ -170,6 +176,42 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    /// Threads that ask for the same programs at once get those of one that asks alone.
+    #[test]
+    fn programs_are_the_same_in_any_thread() {
+        let texts = [
+            text!("aggregation/connections").to_owned(),
+            text!("aggregation/count_products").replace("SLICES", "4").replace("GROUP", "32"),
+            text!("aggregation/inverse_block_diagonal").replace("SIDE", "3"),
+            text!("aggregation/rigid_motions").replace("SIDE", "3").replace("TURNS", "3"),
+            text!("scan_blocks").to_owned(),
+        ];
+        let asked: Vec<(&String, Target)> = [Target::C, Target::OpenCl, Target::Cuda]
+            .into_iter()
+            .flat_map(|target| texts.iter().map(move |text| (text, target)))
+            .collect();
+        let alone: Vec<Program> =
+            asked.iter().map(|(text, target)| program(text, *target).unwrap()).collect();
+        std::thread::scope(|scope| {
+            for first in 0..4 {
+                let (asked, alone) = (&asked, &alone);
+                // each begins with another one, so that some wait for others and some do not
+                scope.spawn(move || {
+                    for k in (0..asked.len()).map(|k| (k + first * (first % 2)) % asked.len()) {
+                        assert_eq!(proved(asked[k].0, asked[k].1).unwrap(), alone[k]);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_refused_text_is_refused_again() {
+        for _ in 0..2 {
+            assert!(proved("no kernel", Target::C).is_err());
         }
     }
 }

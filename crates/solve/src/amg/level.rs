@@ -1,9 +1,13 @@
 //! A level of a hierarchy with a coarser one, all of whose numbers are found on the device.
 
 use super::structure::{Structure, StructureKernels};
-use crate::texts::{compiled, text};
-use crate::{BlockCsrOperator, BlockRows, Call, Chebyshev, Eigenvalues, SolveError, Spectrum, run};
+use crate::texts::{compiled, compiled_block_product, text};
+use crate::{
+    BlockCsrOperator, BlockRows, Call, Chebyshev, ConjugateGradients, Eigenvalues, LinearOptions, SolveError,
+    Spectrum, run,
+};
 use kingpost_runtime::{Buffer, Device, Executable, check_interrupt};
+use rayon::join;
 
 /// Iterations that find the largest eigenvalue of a level.
 const ITERATIONS: usize = 12;
@@ -47,6 +51,34 @@ impl NumberKernels {
             invert: compiled_inverse(device, side)?,
         })
     }
+}
+
+/// Blocks a row of interpolations, and of what is restricted: about as many as is usual.
+const BLOCKS: [usize; 2] = [4, 32];
+
+/// Compiles the kernels of a cycle where interpolations have blocks of `side` rows and `width` columns.
+///
+/// # Errors
+/// A device that refuses them.
+pub(super) fn prepare_cycles(device: &dyn Device, side: usize, width: usize) -> Result<(), SolveError> {
+    let [few, many] = BLOCKS;
+    let smoothing = || {
+        Chebyshev::new(device, 1)?;
+        // of eigenvalues
+        ConjugateGradients::new(device, 1, LinearOptions::default())?;
+        compiled(device, text!("dense_product"))?;
+        compiled(device, text!("subtract"))
+    };
+    let interpolation = || {
+        compiled_block_product(device, [side, width], few)?;
+        BlockCsrOperator::compiled_add(device, [side, width])
+    };
+    let coarse = || {
+        compiled_block_product(device, [width, side], many)?;
+        compiled_block_product(device, [width; 2], many)
+    };
+    let (smoothing, (interpolation, coarse)) = join(smoothing, || join(interpolation, coarse));
+    smoothing.and(interpolation).and(coarse).map(drop)
 }
 
 fn compiled_inverse(device: &dyn Device, side: usize) -> Result<Executable, SolveError> {

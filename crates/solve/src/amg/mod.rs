@@ -12,8 +12,9 @@ use crate::texts::{compiled, text};
 use crate::{BlockRows, Call, Operator, Queue, Smoothing, SolveError};
 use coarsest::Coarsest;
 use kingpost_runtime::{Backend, Buffer, Device, Executable, available_memory};
-use level::{Finder, Level, NumberKernels};
+use level::{Finder, Level, NumberKernels, prepare_cycles};
 use near_kernel::NearKernel;
+use rayon::{ThreadPoolBuilder, join};
 use structure::StructureKernels;
 
 /// Unknowns from which on a level is coarsened.
@@ -83,6 +84,35 @@ fn available(device: &dyn Device) -> u64 {
 }
 
 impl Amg {
+    /// Compiles the kernels of hierarchies of such unknowns, wherever their points are, in threads of its own.
+    /// Programs stay known, so that a hierarchy is found sooner if this runs concurrently with something else before.
+    ///
+    /// # Errors
+    /// A device that refuses them.
+    pub fn prepare(device: &dyn Device, unknowns: &Unknowns) -> Result<(), SolveError> {
+        let (_, width) = NearKernel::compiled(device, unknowns)?;
+        let compile = || Self::compile(device, [unknowns.components.max(1), width]);
+        // shared threads would keep a mesh that is numbered meanwhile waiting for whole proofs
+        match ThreadPoolBuilder::new().build() {
+            Ok(own) => own.install(compile),
+            Err(_) => compile(),
+        }
+    }
+
+    /// Compiles what a hierarchy needs whose finest matrix has blocks of `side` by `side`, and others of `width` by
+    /// `width`.
+    fn compile(device: &dyn Device, [side, width]: [usize; 2]) -> Result<(), SolveError> {
+        let numbers = |side| NumberKernels::new(device, side, width).map(drop);
+        let finest = || join(|| numbers(side), || prepare_cycles(device, side, width));
+        let coarse = || match side == width {
+            true => Ok(()),
+            false => numbers(width).and_then(|()| prepare_cycles(device, width, width)),
+        };
+        let (structures, ((numbers, cycles), coarse)) =
+            join(|| StructureKernels::new(device).map(drop), || join(finest, coarse));
+        structures.and(numbers).and(cycles).and(coarse)
+    }
+
     /// The hierarchy of a symmetric positive definite matrix, whose `unknowns` are moved by `u` (nothing where
     /// nothing moves).
     ///
@@ -99,6 +129,7 @@ impl Amg {
         let (n, entries) = (matrix.unknowns(), matrix.entries() as f64);
         let near_kernel = NearKernel::new(device, unknowns, n)?;
         let width = near_kernel.vectors;
+        Self::compile(device, [matrix.side, width])?;
         let structures = StructureKernels::new(device)?;
         let numbers =
             [NumberKernels::new(device, matrix.side, width)?, NumberKernels::new(device, width, width)?];

@@ -44,6 +44,22 @@ pub(super) struct NearKernel {
 }
 
 impl NearKernel {
+    /// What finds the vectors of some unknowns, wherever their points are, and how many there are.
+    ///
+    /// # Errors
+    /// What the device refuses.
+    pub fn compiled(device: &dyn Device, unknowns: &Unknowns) -> Result<(Executable, usize), SolveError> {
+        let side = unknowns.components.max(1);
+        let (text, rotations) = match unknowns.are_displacements() {
+            false => (text!("aggregation/constants").to_owned(), 0),
+            true => {
+                let rotations = side * (side - 1) / 2;
+                (text!("aggregation/rigid_motions").replace("TURNS", &rotations.to_string()), rotations)
+            }
+        };
+        Ok((compiled(device, &text.replace("SIDE", &side.to_string()))?, side + rotations))
+    }
+
     /// Of `n` unknowns.
     ///
     /// # Errors
@@ -55,24 +71,22 @@ impl NearKernel {
             let needed = n.next_multiple_of(side);
             return Err(SolveError::Length { what: "matrix of blocks", found: n, needed });
         }
-        let (dofs, of_side) = (n / side, side.to_string());
-        if !unknowns.are_displacements() {
-            let find = compiled(device, &text!("aggregation/constants").replace("SIDE", &of_side))?;
-            return Ok(Self { find, side, dofs, vectors: side, points: None });
-        }
-        let points = &unknowns.points;
-        if points.len() != n {
+        let (dofs, points) = (n / side, &unknowns.points);
+        let is_moved = unknowns.are_displacements();
+        if is_moved && points.len() != n {
             return Err(SolveError::Length { what: "points", found: points.len(), needed: n });
         }
-        let rotations = side * (side - 1) / 2;
-        let text = text!("aggregation/rigid_motions").replace("TURNS", &rotations.to_string());
+        let (find, vectors) = Self::compiled(device, unknowns)?;
+        if !is_moved {
+            return Ok(Self { find, side, dofs, vectors, points: None });
+        }
         let sum = |axis: usize| points.iter().skip(axis).step_by(side).sum::<f64>();
         let middle: Vec<f64> = (0..side).map(|axis| sum(axis) / dofs.max(1) as f64).collect();
         Ok(Self {
-            find: compiled(device, &text.replace("SIDE", &of_side))?,
+            find,
             side,
             dofs,
-            vectors: side + rotations,
+            vectors,
             points: Some([buffer_of(device, points)?, buffer_of(device, &middle)?]),
         })
     }

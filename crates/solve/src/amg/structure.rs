@@ -4,6 +4,7 @@ use super::aggregates::{Aggregates, SetKernels};
 use crate::texts::{compiled, text};
 use crate::{BlockRows, Call, PatternKernels, SolveError, run};
 use kingpost_runtime::{Backend, Buffer, Device, Executable};
+use rayon::join;
 use std::sync::Arc;
 
 /// Blocks this much smaller than those on the diagonal are roundings.
@@ -108,13 +109,16 @@ impl StructureKernels {
             Backend::Cuda => [FEW, MANY],
             Backend::C | Backend::OpenCl => [1, 1],
         };
+        let products = || join(|| ProductKernels::new(device, few), || ProductKernels::new(device, many));
+        let others = || join(|| SetKernels::new(device), products);
+        let (lists, (sets, (few, many))) = join(|| PatternKernels::new(device), others);
         Ok(Self {
-            lists: PatternKernels::new(device)?,
+            lists: lists?,
             connections: compiled(device, text!("aggregation/connections"))?,
-            sets: SetKernels::new(device)?,
+            sets: sets?,
             count_aggregates: compiled(device, text!("aggregation/count_aggregates"))?,
             fill_aggregates: compiled(device, text!("aggregation/fill_aggregates"))?,
-            products: [ProductKernels::new(device, few)?, ProductKernels::new(device, many)?],
+            products: [few?, many?],
             rows: compiled(device, text!("aggregation/rows_of_blocks"))?,
             take: compiled(device, text!("aggregation/take_integers"))?,
             missing: compiled(device, text!("aggregation/missing_aggregates"))?,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{BlockCsrOperator, BlocksOfRows, CsrOperator, Queue, Spectrum, run};
 use kingpost_fem::sparse::CsrPattern;
-use kingpost_runtime::{buffer_of, download_values, open, upload_values};
+use kingpost_runtime::{Origin, buffer_of, download_values, open, upload_values};
 use kingpost_sample::{Random, seed};
 use nalgebra::{DMatrix, DVector, DVectorView};
 
@@ -473,4 +473,29 @@ fn rigid_motions_are_those_of_moved_points() {
     );
     let temperature = Unknowns { components: 1, points: vec![0.0; 6], dim: 3 };
     assert_eq!(near(&temperature, &[1.0; 2]), DMatrix::from_element(2, 1, 1.0));
+}
+
+#[test]
+fn prepared_kernels_are_known_to_a_hierarchy() {
+    for (name, unknowns) in [
+        ("c", Unknowns { components: 3, points: Vec::new(), dim: 3 }),
+        ("opencl", Unknowns::of_components(1)),
+    ] {
+        let device = &*open(name).unwrap();
+        let (first, width) = NearKernel::compiled(device, &unknowns).unwrap();
+        assert_ne!(first.origin(), Origin::Memory);
+        Amg::prepare(device, &unknowns).unwrap();
+        let add = BlockCsrOperator::compiled_add(device, [unknowns.components, width]).unwrap();
+        assert_eq!(add.origin(), Origin::Memory);
+        for text in [
+            text!("aggregation/connections"),
+            text!("aggregation/choose_roots"),
+            text!("fill_columns"),
+            text!("chebyshev_step"),
+            text!("subtract"),
+            text!("dense_product"),
+        ] {
+            assert_eq!(compiled(device, text).unwrap().origin(), Origin::Memory, "{text}");
+        }
+    }
 }

@@ -8,10 +8,10 @@ pub use error::BoundaryValueSetupError;
 pub use exchange::{Exchange, UnknownExchange};
 
 use crate::{
-    Arrays, AssemblyStrategy, Communicator, Constraints, CsrOperator, DeviceForm, FormPatterns, FormPrograms,
-    HierarchySize, LinearChoice, LinearSolver, MatrixAssembly, Newton, NewtonOptions, NewtonReport,
-    NewtonStep, NewtonSystem, PartRows, PreconditionerKind, PrescribedValues, Side, SolveError, SystemMatrix,
-    SystemSize, Unknowns, boundary, bounds, facet_dofs,
+    Amg, Arrays, AssemblyStrategy, Communicator, Constraints, CsrOperator, DeviceForm, FormPatterns,
+    FormPrograms, HierarchySize, LinearChoice, LinearSolver, MatrixAssembly, Newton, NewtonOptions,
+    NewtonReport, NewtonStep, NewtonSystem, PartRows, PreconditionerKind, PrescribedValues, Side, SolveError,
+    SystemMatrix, SystemSize, Unknowns, boundary, bounds, facet_dofs,
 };
 use division::Division;
 use error::each_part;
@@ -180,6 +180,24 @@ impl<'d> BoundaryValueSystem<'d> {
         } else {
             check_options(assembly, options)?;
         }
+        let unknowns = Unknowns { components, points: Vec::new(), dim: mesh.shape().dim() };
+        std::thread::scope(|scope| {
+            if options.solver.preconditioner == PreconditionerKind::Amg {
+                // what it refuses is refused again where a hierarchy needs it
+                scope.spawn(|| Amg::prepare(devices[0], &unknowns));
+            }
+            Self::set_up(devices, exchange, setup, components)
+        })
+    }
+
+    /// The same of what was checked.
+    fn set_up(
+        devices: &[&'d dyn Device],
+        exchange: Exchange,
+        setup: &BoundaryValueSetup<'_>,
+        components: usize,
+    ) -> Result<Self, BoundaryValueSetupError> {
+        let BoundaryValueSetup { problem, mesh, degree, .. } = *setup;
         let communicators = exchange.communicators(devices)?;
         let before = copied(devices);
         let start = Instant::now();
