@@ -423,7 +423,7 @@ fn tiles_lie_as_a_team_reads_them() {
              for x in 0..2\n              for u in 0..8\n                for e in 0..8\n                  \
              s: c[w, lane, j, i, x] += b[floor_div(j, 8), 8*u + e, j mod 8, 2*(lane mod 4) + x]\
              *a[{row} + 16*w + 8*i + floor_div(lane, 4), u, e]\n",
-            crate::intrinsics::WGMMA[0]
+            crate::intrinsics::wgmma(256, "bf16")
         );
         parse(&text).map_or_else(|e| e.errors()[0].message.clone(), |_| "a call".into())
     };

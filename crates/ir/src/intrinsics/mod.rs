@@ -18,12 +18,12 @@
 //! | [`COPY_ASYNC_F32X4`] | the same of four neighbours in single precision | CUDA from `sm_80` |
 //! | [`COPY_ASYNC_I32`] | the same of an integer, such as an entry of a map | CUDA from `sm_80` |
 //! | [`half::BF16`], [`half::F16`] | copies of eight, fragments from local memory, their products | CUDA from `sm_80` |
-//! | [`WGMMA`] | products by teams of four sub-groups | CUDA, `sm_90` alone |
+//! | [`wgmma()`] | products by teams of four sub-groups | CUDA, `sm_90` alone |
 
 pub mod half;
 mod wgmma;
 
-pub use wgmma::WGMMA;
+pub use wgmma::wgmma;
 
 use crate::calls::Callee;
 use crate::text::parse_callees;
@@ -138,17 +138,23 @@ pub fn ships(callee: &Callee) -> bool {
     shipped().contains(callee)
 }
 
-/// The callees of [`ALL`].
+/// The callees of [`all`].
 pub fn shipped() -> &'static [Callee] {
     static SHIPPED: LazyLock<Vec<Callee>> = LazyLock::new(|| {
         // none of a text that does not parse, which a test finds
-        ALL.iter().filter_map(|text| parse_callees(text).ok()).flatten().collect()
+        all().iter().filter_map(|text| parse_callees(text).ok()).flatten().collect()
     });
     &SHIPPED
 }
 
 /// All of them.
-pub const ALL: [&str; 23] = [
+fn all() -> Vec<String> {
+    let texts = TEXTS.map(str::to_owned).into_iter();
+    let teams = [128, 256].into_iter().flat_map(|columns| ["bf16", "f16"].map(|ty| wgmma(columns, ty)));
+    texts.chain(teams).collect()
+}
+
+const TEXTS: [&str; 21] = [
     FMA_F64,
     AXPY4_F64,
     MMA_M8N8K4_F64,
@@ -170,8 +176,6 @@ pub const ALL: [&str; 23] = [
     half::F16[2],
     half::F16[3],
     half::F16[4],
-    WGMMA[0],
-    WGMMA[1],
 ];
 
 #[cfg(test)]
@@ -185,7 +189,7 @@ mod tests {
     #[test]
     fn widths_are_those_of_the_texts() {
         let wide = MMA_M8N8K4_F64.replacen("callee mma_m8n8k4_f64", "callee wide {sub_group(64)}", 1);
-        let texts = ALL.map(str::to_owned).into_iter().chain([wide.clone()]);
+        let texts = all().into_iter().chain([wide.clone()]);
         for text in texts {
             let [callee] = parse_callees(&text).unwrap().try_into().unwrap();
             assert_eq!(width(&text), i64::from(callee.kernel.sub_group.width()), "{text}");
@@ -196,8 +200,8 @@ mod tests {
     /// Each is known for what it is, also after the text of a kernel, and nothing else is.
     #[test]
     fn what_is_shipped_is_told_from_what_is_not() {
-        for text in ALL {
-            let [callee] = parse_callees(text).unwrap().try_into().unwrap();
+        for text in all() {
+            let [callee] = parse_callees(&text).unwrap().try_into().unwrap();
             assert!(ships(&callee), "{}", callee.name());
             let mut kernel = parse("kernel k\narg y: f64[1] out\n\ns: y[0] = 1.0\n").unwrap();
             kernel.callees.push(callee.clone());
