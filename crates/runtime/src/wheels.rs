@@ -17,7 +17,6 @@ pub fn search_in(environment: &Path) {
 }
 
 /// What [`search_in`] was given.
-#[cfg(any(feature = "cuda", feature = "opencl"))]
 pub(crate) fn environments() -> Vec<PathBuf> {
     ENVIRONMENTS.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
@@ -54,7 +53,6 @@ mod tests {
     use super::*;
 
     #[test]
-    #[cfg(any(feature = "cuda", feature = "opencl"))]
     fn an_environment_counts_once() {
         let here = Path::new("/an/environment/of/a/test");
         search_in(here);
