@@ -63,7 +63,7 @@ pub struct SolveArgs {
     #[arg(long, value_name = "NAME")]
     pub(super) method: Option<String>,
     /// What preconditions it: none, jacobi, block-jacobi (of the components of vectors), chebyshev
-    /// (a polynomial of degree 4), amg (smoothed aggregation, set up on the host)
+    /// (a polynomial of degree 4), amg (smoothed aggregation, set up on the device)
     #[arg(long, value_name = "NAME", default_value_t = PreconditionerKind::Jacobi, conflicts_with = "multigrid")]
     pub(super) preconditioner: PreconditionerKind,
     /// What smooths: vertex-patch (colour by colour), inverse (the same by dense inverses),
