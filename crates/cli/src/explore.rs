@@ -85,11 +85,12 @@ pub fn run(args: &ExploreArgs) -> Result<(), Failure> {
     let given = args.source.given();
     let params: String = args.param.iter().map(|param| format!(" --param {param}")).collect();
     let command = format!("kingpost explore {given}{}{params}", args.transform.given_text());
-    let compile = |program: &Program| used(args.resources.as_deref().unwrap_or_default(), program);
+    let compile =
+        args.resources.as_deref().map(|architecture| move |program: &Program| used(architecture, program));
     let subject = Subject::new(given, form.kernel(), &recipe)
         .with_command(command)
         .with_refusal(behind.as_ref().map(|step| &step.source))
-        .with_compiler(args.resources.as_ref().map(|_| Compiler(&compile)))
+        .with_compiler(compile.as_ref().map(|compile| Compiler(compile)))
         .with_params(ParamArg::collect(&args.param)?);
     let mut explored = Exploration::of(&subject).map_err(|error| Failure::Usage(error.to_string()))?;
     explored.performance =

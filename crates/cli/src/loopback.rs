@@ -180,7 +180,7 @@ impl Head {
                 first.map_err(|_| (400, "Bad Request"))
             }
         };
-        let (path, forbidden) = (request.path.unwrap_or_default(), (403, "Forbidden"));
+        let (path, forbidden) = (request.path.ok_or((400, "Bad Request"))?, (403, "Forbidden"));
         let hosts = ["127.0.0.1", "localhost"].map(|host| format!("{host}:{}", place.port));
         // a name that leads here by its owner's will is another host
         if !header("host")?.is_some_and(|host| hosts.iter().any(|own| own == host)) {

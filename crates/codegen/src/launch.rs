@@ -177,16 +177,17 @@ fn of_spacing(kernel: &Kernel, var: &Variable, spacing: Spacing) -> Precondition
         let inside = multiply(HostExpr::Const(-1), multiply(stride(j), extent(j)));
         HostExpr::Add(Box::new(stride(i)), Box::new(inside))
     };
-    let (axes, ways) = match spacing {
-        Spacing::Axis(i, least) => (vec![i], vec![host_expr(kernel, &strides[i].plus_constant(-least))]),
-        Spacing::Pair(i, j) => (vec![i, j], vec![covers(i, j), covers(j, i)]),
+    let larger = |a, b| HostExpr::Max(Box::new(a), Box::new(b));
+    let (axes, enough) = match spacing {
+        Spacing::Axis(i, least) => (vec![i], host_expr(kernel, &strides[i].plus_constant(-least))),
+        Spacing::Pair(i, j) => (vec![i, j], larger(covers(i, j), covers(j, i))),
     };
     let parametric = (0..var.shape.len()).filter(|axis| var.shape[*axis].as_constant().is_none());
     let few = parametric.map(|axis| {
         let one = i64::from(axes.contains(&axis));
         host_expr(kernel, &var.shape[axis].times(-1).plus_constant(one))
     });
-    let either = ways.into_iter().chain(few).reduce(|a, b| HostExpr::Max(Box::new(a), Box::new(b)));
+    let value = few.fold(enough, larger);
     let list = |all: Vec<HostExpr>| all.iter().map(HostExpr::to_string).collect::<Vec<_>>().join(", ");
     let all = 0..var.shape.len();
     let (extents, strides) = (list(all.clone().map(extent).collect()), list(all.map(stride).collect()));
@@ -197,7 +198,6 @@ fn of_spacing(kernel: &Kernel, var: &Variable, spacing: Spacing) -> Precondition
         }
     };
     let text = format!("strides({strides}) of {}[{extents}] {what}", var.name);
-    let value = either.unwrap_or(HostExpr::Const(0)); // there is at least one way
     Precondition { value, text, array: Some(var.name.clone()) }
 }
 
