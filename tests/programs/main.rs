@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod attention;
 mod contraction;
 mod intrinsics;
 mod long_sums;

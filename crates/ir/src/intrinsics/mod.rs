@@ -19,10 +19,14 @@
 //! | [`COPY_ASYNC_I32`] | the same of an integer, such as an entry of a map | CUDA from `sm_80` |
 //! | [`half::BF16`], [`half::F16`] | copies of eight, fragments from local memory, their products | CUDA from `sm_80` |
 //! | [`wgmma()`] | products by teams of four sub-groups | CUDA, `sm_90` alone |
+//! | [`wgmma_rows`], [`wgmma_fragments`] | the same with rows of both factors, and with one in registers | CUDA, `sm_90` alone |
+//! | [`EXP2_NEAR_F32`] | `x = exp2(x)`, not rounded to nearest | CUDA |
 
+mod attention;
 pub mod half;
 mod wgmma;
 
+pub use attention::{wgmma_fragments, wgmma_rows};
 pub use wgmma::wgmma;
 
 use crate::calls::Callee;
@@ -105,6 +109,15 @@ pub const MMA_M16N8K4_F64: &str = include_str!("mma_m16n8k4_f64.txt");
 /// PTX ISA, *Matrix Fragments for mma.m16n8k4 with .f64 type*.
 pub const MMA_M16N8K4_F64_REGISTERS: &str = include_str!("mma_m16n8k4_f64_registers.txt");
 
+/// `x = exp2(x)` by the instruction of NVIDIA's GPUs.
+///
+/// # Rounding
+/// The relative error is at most `2^-22`. Numbers below `2^-126` are taken for zero, and results below it are zero.
+///
+/// # Source
+/// PTX ISA, *Floating Point Instructions: ex2*.
+pub const EXP2_NEAR_F32: &str = include_str!("exp2_near_f32.txt");
+
 /// Work-items of the sub-groups for which the code of a callee is written, as its text says after the
 /// name: `{sub_group(64)}`, else 32. What deals work out to the lanes of an instruction asks here.
 #[must_use]
@@ -151,10 +164,16 @@ pub fn shipped() -> &'static [Callee] {
 fn all() -> Vec<String> {
     let texts = TEXTS.map(str::to_owned).into_iter();
     let teams = [128, 256].into_iter().flat_map(|columns| ["bf16", "f16"].map(|ty| wgmma(columns, ty)));
-    texts.chain(teams).collect()
+    // of a head of 64 numbers and tiles of 128 keys, and of one of 128 and tiles of 64
+    let attention = ["bf16", "f16"].into_iter().flat_map(|ty| {
+        [(64, 128), (128, 64)]
+            .into_iter()
+            .flat_map(move |(size, keys)| [wgmma_rows(keys, size, ty), wgmma_fragments(size, keys, ty)])
+    });
+    texts.chain(teams).chain(attention).collect()
 }
 
-const TEXTS: [&str; 21] = [
+const TEXTS: [&str; 22] = [
     FMA_F64,
     AXPY4_F64,
     MMA_M8N8K4_F64,
@@ -166,6 +185,7 @@ const TEXTS: [&str; 21] = [
     COPY_ASYNC_F64X2,
     COPY_ASYNC_F32X4,
     COPY_ASYNC_I32,
+    EXP2_NEAR_F32,
     half::BF16[0],
     half::BF16[1],
     half::BF16[2],

@@ -18,7 +18,7 @@ use std::fmt::Write;
 /// fence before the products lets them see what was written before the last barrier.
 pub fn wgmma(columns: usize, ty: &str) -> String {
     let (eights, panels) = (columns / 8, columns / 64);
-    let mut text = format!(
+    let meaning = format!(
         "callee wgmma_m64n{columns}k64_{ty}
   arg a: {ty}[64, 8, 8] in swizzle(1 ^= 0)
   arg b: {ty}[{panels}, 64, 8, 8] in swizzle(2 ^= 1)
@@ -36,7 +36,12 @@ pub fn wgmma(columns: usize, ty: &str) -> String {
   code cuda needs(sm_90a) memory(a: local, b: local) aligned(1024) (
 "
     );
-    for line in code(columns, ty) {
+    with_code(meaning, &code(columns, ty))
+}
+
+/// The text of a callee, of which the last line opens its code.
+pub(super) fn with_code(mut text: String, lines: &[String]) -> String {
+    for line in lines {
         // writing to a string cannot fail
         let _ = writeln!(text, "    {line:?}");
     }
@@ -46,37 +51,64 @@ pub fn wgmma(columns: usize, ty: &str) -> String {
 /// Four products of 16 terms each, which see all that the team wrote before them, and a wait for them.
 fn code(columns: usize, ty: &str) -> Vec<String> {
     let results = columns / 2;
-    let numbers: Vec<String> = (0..results).map(|k| format!("%{k}")).collect();
-    let numbers: Vec<String> = numbers.chunks(16).map(|some| some.join(", ")).collect();
-    let numbers = format!("    \" {}\"", numbers.join(",\"\n    \" "));
     let [a, b, is_added] = [results, results + 1, results + 2];
     let mut lines = vec![
         format!("asm volatile(\"{{{{.reg .pred p; .reg .b64 a, b; setp.ne.b32 p, %{is_added}, 0;\""),
-        "    \" fence.proxy.async.shared::cta; wgmma.fence.sync.aligned;\"".to_owned(),
+        BEGIN.to_owned(),
         format!("    \" mov.b64 a, %{a}; mov.b64 b, %{b};\""),
     ];
     for part in 0..4 {
         // addresses of the next 16 terms, in units of 16 bytes
         let next = if part < 3 { " add.s64 a, a, 2; add.s64 b, b, 128;" } else { "" };
-        lines.push(format!("    \" wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{ty}.{ty} {{{{\""));
-        lines.push(numbers.clone());
-        lines.push(format!("    \"}}}}, a, b, p, 1, 1, 0, 1;{next}\""));
+        lines.extend(product(columns, ty, &format!("a, b, p, 1, 1, 0, 1;{next}")));
     }
-    lines.push("    \" wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;}}\"".into());
-    let elements: Vec<String> = (0..columns / 8)
-        .map(|j| {
-            let of = |[i, x]: [usize; 2]| format!("\"+f\"({{c[w, lane, {j}, {i}, {x}]}})");
-            format!("      {}", [[0, 0], [0, 1], [1, 0], [1, 1]].map(of).join(", "))
-        })
-        .collect();
-    lines.push(format!("    : {}", elements.join(",\n").trim_start()));
-    let descriptor = |window: &str, ahead: usize| {
-        format!(
-            "\"l\"((unsigned long long)((__cvta_generic_to_shared({{&{window}}}) & 0x3ffff) >> 4) | {ahead}ull << 16 \
-             | 64ull << 32 | 1ull << 62)"
-        )
-    };
+    lines.push(END.to_owned());
+    lines.extend(accumulators(columns));
     lines.push(format!("    : {},", descriptor("a[0, 0, 0]", 1)));
     lines.push(format!("      {}, \"r\"(1) : \"memory\");", descriptor("b[0, 0, 0, 0]", 512)));
-    lines.iter().flat_map(|line| line.split('\n')).map(str::to_owned).collect()
+    lines
+}
+
+/// What the team wrote before is seen by what follows.
+pub(super) const BEGIN: &str = "    \" fence.proxy.async.shared::cta; wgmma.fence.sync.aligned;\"";
+
+/// A wait for the products.
+pub(super) const END: &str = "    \" wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;}}\"";
+
+/// A product of 16 terms; the accumulators are the first operands, and `rest` names the others.
+pub(super) fn product(columns: usize, ty: &str, rest: &str) -> Vec<String> {
+    let numbers: Vec<String> = (0..columns / 2).map(|k| format!("%{k}")).collect();
+    let numbers: Vec<String> = numbers.chunks(16).map(|some| some.join(", ")).collect();
+    let mut lines =
+        vec![format!("    \" wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{ty}.{ty} {{{{\"")];
+    let last = numbers.len() - 1;
+    lines.extend(
+        numbers
+            .iter()
+            .enumerate()
+            .map(|(k, some)| format!("    \" {some}{}\"", if k < last { "," } else { "" })),
+    );
+    lines.push(format!("    \"}}}}, {rest}\""));
+    lines
+}
+
+/// The operands `c[w, lane, j, i, x]`.
+pub(super) fn accumulators(columns: usize) -> Vec<String> {
+    let last = columns / 8 - 1;
+    let eight = |j: usize| {
+        let of = |[i, x]: [usize; 2]| format!("\"+f\"({{c[w, lane, {j}, {i}, {x}]}})");
+        let elements = [[0, 0], [0, 1], [1, 0], [1, 1]].map(of).join(", ");
+        format!("    {} {elements}{}", if j == 0 { ":" } else { " " }, if j < last { "," } else { "" })
+    };
+    (0..=last).map(eight).collect()
+}
+
+/// Where a factor lies: rows of 128 bytes with a swizzle, eight of them 1024 bytes after those before, and the next
+/// ones along the other axis `ahead` units of 16 bytes after them. The shuffle tells the compiler that all
+/// work-items of a sub-group have the same address, so that it adds to it once for all of them.
+pub(super) fn descriptor(window: &str, ahead: usize) -> String {
+    format!(
+        "\"l\"((unsigned long long)__shfl_sync(~0u, (unsigned)((__cvta_generic_to_shared({{&{window}}}) & 0x3ffff) >> 4), 0) \
+         | {ahead}ull << 16 | 64ull << 32 | 1ull << 62)"
+    )
 }
