@@ -15,14 +15,11 @@ in random order. CuPy compiles and launches kernels. Prints a line a kernel and 
 import argparse
 import pathlib
 import random
-import re
 import statistics
-import tempfile
 
-import cupy as cp
 import numpy as np
 import torch
-from cupy_backends.cuda.libs import nvrtc
+from printed_kernel import PrintedKernel, seconds
 
 # of a result, and of a sum: units of the last place, relative to the largest entry
 TYPES = {
@@ -33,52 +30,17 @@ TYPES = {
 }
 
 
-class Kernel:
-    """A kernel of a source, with what its plan says."""
+class Kernel(PrintedKernel):
+    """A product, with the rows, columns and terms of its blocks."""
 
     def __init__(self, path):
-        source = path.read_text()
+        super().__init__(path)
+        self.type = self.plan(r"//   a: (\w+) buffer")[0]
+        self.rows, self.terms = map(int, self.plan(r"//   a: \w+ buffer of (\d+)\*m\*(\d+)\*k elements"))
+        self.columns = int(self.plan(r"//   c: \w+ buffer of \d+\*m\*(\d+)\*n elements")[0])
 
-        def plan(pattern):
-            return re.search(pattern, source).groups()
-
-        self.name = path.stem
-        (entry,) = plan(r"// entry `(\w+)`")
-        self.type = plan(r"//   a: (\w+) buffer")[0]
-        self.rows, self.terms = map(int, plan(r"//   a: \w+ buffer of (\d+)\*m\*(\d+)\*k elements"))
-        self.columns = int(plan(r"//   c: \w+ buffer of \d+\*m\*(\d+)\*n elements")[0])
-        self.grid = plan(r"// grid (\w+), (\w+), (\w+) of")
-        self.block = tuple(map(int, plan(r"work-groups of (\d+) x (\d+) x (\d+)")))
-        self.dynamic = int(plan(r"// \d+ bytes of local memory(?:, of which the launch gives (\d+))?")[0] or 0)
-        # what one architecture alone has is compiled for that one, which CuPy does not do itself
-        own = "a" if "OneComputeCapability" in source else ""
-        program = nvrtc.createProgram(source, f"{entry}.cu", [], [])
-        nvrtc.compileProgram(program, [f"-arch=sm_{cp.cuda.Device().compute_capability}{own}", "-std=c++17"])
-        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-            file.write(nvrtc.getCUBIN(program))
-            file.flush()
-            self.function = cp.RawModule(path=file.name).get_function(entry)
-            self.function.num_regs  # loads it while the file is there
-        if self.dynamic:
-            self.function.max_dynamic_shared_size_bytes = self.dynamic
-
-    def launch(self, size, arrays):
-        m, n, k = size // self.rows, size // self.columns, size // self.terms
-        params = tuple(map(np.int32, (m, n, k)))
-        grid = tuple({"m": m, "n": n}.get(extent) or int(extent) for extent in self.grid)
-        pointers = tuple(np.uintp(array.data_ptr()) for array in arrays)
-        self.function(grid, self.block, params + pointers, shared_mem=self.dynamic)
-
-
-def seconds(launch, times):
-    begin, end = cp.cuda.Event(), cp.cuda.Event()
-    launch()
-    begin.record()
-    for _ in range(times):
-        launch()
-    end.record()
-    end.synchronize()
-    return cp.cuda.get_elapsed_time(begin, end) / times / 1e3
+    def multiply(self, size, arrays):
+        self.launch({"m": size // self.rows, "n": size // self.columns, "k": size // self.terms}, arrays)
 
 
 def compare(kernels, size, rounds):
@@ -99,14 +61,14 @@ def compare(kernels, size, rounds):
     for kernel in kernels:
         c.fill_(float("nan"))
         torch.cuda.synchronize()
-        kernel.launch(size, (a, b, c))
+        kernel.multiply(size, (a, b, c))
         away = float((c.double() - product.double()).abs().max() / product.double().abs().max())
         errors[kernel.name] = (away, error(c), error(product))
     launches = max(1, int((3e11 if unit < 2**-20 else 3e12) // size**3))
     for _ in range(rounds):
         for kernel in random.sample(kernels, len(kernels)):
             theirs = seconds(cublas, launches)
-            ours = seconds(lambda: kernel.launch(size, (a, b, c)), launches)
+            ours = seconds(lambda: kernel.multiply(size, (a, b, c)), launches)
             times[kernel.name].append((ours, theirs))
     for kernel in kernels:
         ours, theirs = zip(*times[kernel.name])
