@@ -43,8 +43,8 @@ pub use mapping::Mapping;
 #[cfg(feature = "plots")]
 pub use plot::{FONT, PlotError, Point, roofline_svg};
 pub use record::{
-    Candidate, Errors, Key, Measurement, Outcome, RECORD_VERSION, Record, Refusal, Setup, Stage, Workload,
-    best_of_each,
+    Candidate, Errors, Key, Measurement, Objective, Outcome, RECORD_VERSION, Record, Refusal, Setup, Stage,
+    Workload, best_of_each,
 };
 pub use roofline::{Limit, Share, Shares, Work};
 pub use work::kernel_work;

@@ -153,6 +153,10 @@ pub struct Measurement {
     pub min_s: f64,
     /// Longest, seconds.
     pub max_s: f64,
+    /// Energy of one run by the device's counter, joules of the whole device; none where it has none, and in records
+    /// that are older than it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joules: Option<f64>,
     /// Whether it was given up after one run, many times slower than the best.
     pub cut_short: bool,
     /// Registers, spills and memory where the compiler reports them.
@@ -277,6 +281,12 @@ impl<M> Record<M> {
         self.measurement().map(|m| m.median_s)
     }
 
+    /// Joules of one run, if they were counted.
+    #[must_use]
+    pub fn joules(&self) -> Option<f64> {
+        self.measurement()?.joules
+    }
+
     /// Operations of the untransformed kernel a second, FLOP/s.
     #[must_use]
     pub fn flops_per_s(&self) -> Option<f64> {
@@ -303,17 +313,37 @@ impl<M> Record<M> {
     }
 }
 
-/// The fastest measured record of each (case, size, device), in the order in which these first
-/// appear.
-#[must_use]
-pub fn best_of_each<M>(records: &[Record<M>]) -> Vec<&Record<M>> {
-    let mut best: Vec<&Record<M>> = Vec::new();
-    for record in records.iter().filter(|r| r.measurement().is_some()) {
-        match best.iter_mut().find(|b| b.is_beside(record)) {
-            Some(found) if record.median_s() < found.median_s() => *found = record,
-            Some(_) => {}
-            None => best.push(record),
+/// What makes a mapping the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Objective {
+    /// The least time.
+    #[default]
+    Time,
+    /// The least energy, of records that have it.
+    Energy,
+}
+
+impl Objective {
+    /// What is to be small: seconds or joules of one run, where the record has them.
+    #[must_use]
+    pub fn of<M>(self, record: &Record<M>) -> Option<f64> {
+        match self {
+            Self::Time => record.median_s(),
+            Self::Energy => record.joules(),
         }
     }
-    best
+}
+
+/// The best record of each (case, size, device), in the order in which these first appear.
+#[must_use]
+pub fn best_of_each<M>(records: &[Record<M>], objective: Objective) -> Vec<&Record<M>> {
+    let mut best: Vec<(&Record<M>, f64)> = Vec::new();
+    for (record, value) in records.iter().filter_map(|r| Some((r, objective.of(r)?))) {
+        match best.iter_mut().find(|(b, _)| b.is_beside(record)) {
+            Some(found) if value < found.1 => *found = (record, value),
+            Some(_) => {}
+            None => best.push((record, value)),
+        }
+    }
+    best.into_iter().map(|(record, _)| record).collect()
 }

@@ -69,7 +69,9 @@ pub use components::is_part;
 pub use failure::{Failure, Signal};
 pub use json_lines::{JsonLinesError, append_json_line, read_json_lines};
 pub use progress::Progress;
-pub use results::{best_table, mapping_json, single_cell_s, trials_table, warn_of_damage, write_pictures};
+pub use results::{
+    best_by, best_table, mapping_json, single_cell_s, trials_table, warn_of_damage, write_pictures,
+};
 pub use source::Scheme;
 pub use space::{SpaceBounds, find_device};
 pub use steps::line_diff;

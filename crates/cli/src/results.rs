@@ -7,7 +7,8 @@ use super::table::{figure, grouped, seconds, table};
 use super::terminal::shown;
 use super::trials::first_line;
 use clap::Args;
-use kingpost::autotune::{Outcome, Share, Shares, bars_svg, best_of_each, share_svg};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use kingpost::autotune::{Objective, Outcome, Share, Shares, bars_svg, best_of_each, share_svg};
 use kingpost::files;
 use kingpost::forms::strategies::SingleCell;
 use kingpost::tuning::{Contents, Database, Record};
@@ -26,7 +27,8 @@ Examples:
   kingpost print laplace --degree 4 --target cuda \\
     --mapping \"$(kingpost results --case laplace.3D.P4 --mapping)\"
 
-Columns: `local tables` and `of true` are fractions of two rooflines with the ceilings that were
+Columns: after the median stands the energy of one run where it was counted, of the whole card, idle power
+included. `local tables` and `of true` are fractions of two rooflines with the ceilings that were
 measured on the device. The true one is min(memory bandwidth * FLOP/byte, FP64 rate). The other one
 also has every read of the reference matrices come from local memory (Kulkarni & Klöckner 2025,
 equation 47). Operations are those of the kernel before any transformation. `faster` is the time of
@@ -41,6 +43,9 @@ pub struct ResultsArgs {
     /// Only devices whose name contains this
     #[arg(long, value_name = "TEXT")]
     device: Option<String>,
+    /// What the best has least of: its time, or on a card the energy that the whole card takes meanwhile
+    #[arg(long, value_name = "WHAT", default_value = "time", value_parser = objective())]
+    objective: Objective,
     /// Every trial, not only the best of each case
     #[arg(long)]
     all: bool,
@@ -55,6 +60,12 @@ pub struct ResultsArgs {
     plots: Option<PathBuf>,
 }
 
+/// Reads an objective.
+pub fn objective() -> impl TypedValueParser<Value = Objective> {
+    let of = |text: String| if text == "energy" { Objective::Energy } else { Objective::Time };
+    PossibleValuesParser::new(["time", "energy"]).map(of)
+}
+
 /// Runs the command.
 pub fn run(args: &ResultsArgs) -> Result<(), Failure> {
     if !args.db.exists() {
@@ -65,13 +76,13 @@ pub fn run(args: &ResultsArgs) -> Result<(), Failure> {
     let contents = Database::at(&args.db).read()?;
     warn_of_damage(&contents, &args.db);
     let records = args.select(contents.records)?;
-    let best = best_of_each(&records);
+    let best = best_by(&records, args.objective)?;
     out(&if args.refused && records.iter().all(|r| r.median_s().is_some()) {
         "no trial was refused\n".into()
     } else if args.refused {
         refused_table(&records)
     } else if args.all {
-        trials_table(&records)
+        trials_table(&records, args.objective)
     } else if args.mapping {
         mappings(&best)?
     } else {
@@ -121,6 +132,34 @@ fn keep(
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let shown = shown.join(", ");
     Err(Failure::Usage(format!("no record is of a {what} `{wanted}`; there are {shown}{more}")))
+}
+
+/// The best record of each case.
+///
+/// # Errors
+/// There is none by energy though there is one by time: no trial has counted it.
+pub fn best_by(records: &[Record], objective: Objective) -> Result<Vec<&Record>, Failure> {
+    let best = best_of_each(records, objective);
+    if best.is_empty() && !best_of_each(records, Objective::Time).is_empty() {
+        let message = "no trial has an energy: cards of NVIDIA count it, where their NVML is there; \
+                       with `--again` older trials are made again, `--objective time` goes by time";
+        return Err(Failure::Usage(message.into()));
+    }
+    Ok(best)
+}
+
+/// The energy of one run, if it was counted.
+pub fn energy(record: &Record) -> Option<String> {
+    record.joules().map(|j| match j {
+        j if j >= 1.0 => format!("{j:.3} J"),
+        j if j >= 1e-3 => format!("{:.3} mJ", j * 1e3),
+        j => format!("{:.2} µJ", j * 1e6),
+    })
+}
+
+/// The median of a record and its energy.
+fn median_and_energy(median_s: f64, record: &Record) -> String {
+    [Some(seconds(median_s)), energy(record)].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// The mapping of the one record, or of each after its case.
@@ -187,7 +226,7 @@ pub fn best_table(best: &[&Record], records: &[Record]) -> String {
             r.workload.case.clone(),
             r.parameters.to_string(),
             grouped(r.workload.size),
-            seconds(median),
+            median_and_energy(median, r),
             figure(r.flops_per_s()? / 1e9),
             figure(r.workload.results as f64 / median / 1e9),
             percent(r.of_table_roofline()),
@@ -236,23 +275,23 @@ fn above(best: &[&Record]) -> String {
     text
 }
 
-/// Every trial, the fastest of each case first, then those without a time.
+/// Every trial, the best of each case first, last those that do not have what is to be small.
 #[must_use]
-pub fn trials_table(records: &[Record]) -> String {
+pub fn trials_table(records: &[Record], objective: Objective) -> String {
     if records.is_empty() {
         return "no trials\n".into();
     }
     let mut sorted: Vec<&Record> = records.iter().collect();
-    let time = |r: &Record| r.median_s().unwrap_or(f64::INFINITY);
+    let value = |r: &Record| objective.of(r).unwrap_or(f64::INFINITY);
     sorted.sort_by(|a, b| {
         let cases = (&a.workload.case, &a.device.name).cmp(&(&b.workload.case, &b.device.name));
-        cases.then(time(a).total_cmp(&time(b)))
+        cases.then(value(a).total_cmp(&value(b)))
     });
     let rows = sorted.into_iter().map(|r| {
         let rank = r.rank.map_or_else(|| "-".into(), |n| n.to_string());
         let (time, spread, error, cost) = match &r.outcome {
             Outcome::Measured(m) => (
-                seconds(m.median_s),
+                median_and_energy(m.median_s, r),
                 format!("{} – {}, {} runs", seconds(m.min_s), seconds(m.max_s), m.runs),
                 format!("{:.1e}", m.errors.small.max(m.errors.measured)),
                 m.resources.as_ref().map_or_else(|| "-".into(), ToString::to_string),

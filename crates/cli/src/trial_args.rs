@@ -3,14 +3,14 @@
 use super::failure::{Failure, Signal};
 use super::out;
 use super::progress::Progress;
-use super::results::warn_of_damage;
+use super::results::{objective, warn_of_damage};
 use super::run_args::open_device;
 use super::table::table;
 use super::transform::mapping;
 use super::trials::{Trials, first_line};
 use clap::Args;
 use kingpost::autotune::tuner::{Ending, Subject, Task, TunerOptions, tune};
-use kingpost::autotune::{DeviceModel, Refusal, Stage, known_devices};
+use kingpost::autotune::{DeviceModel, Objective, Refusal, Stage, known_devices};
 use kingpost::codegen::Target;
 use kingpost::forms::CellKernel;
 use kingpost::runtime::cuda::nvrtc;
@@ -41,6 +41,9 @@ pub struct TrialArgs {
     /// Try this mapping alone, as the records have it in JSON; may be given several times
     #[arg(long, value_name = "JSON", value_parser = mapping, conflicts_with = "budget")]
     pub mapping: Vec<Mapping>,
+    /// What the best has least of: its time, or on a card the energy that the whole card takes meanwhile
+    #[arg(long, value_name = "WHAT", default_value = "time", value_parser = objective())]
+    pub objective: Objective,
     /// Begin no trial after this time, such as 90s, 9m or 1h
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub time_limit: Option<Duration>,
@@ -221,6 +224,13 @@ impl TrialArgs {
     /// The device, and its measured ceilings.
     pub(super) fn prepare(&self, progress: &Progress) -> Result<Prepared, Failure> {
         let device = open_device(self.device.as_deref())?;
+        if self.objective == Objective::Energy && device.joules().is_none() {
+            return Err(Failure::Usage(format!(
+                "`{}` has no counter of energy: cards of NVIDIA have one, where the driver's NVML is there; \
+                 `--objective time` goes without",
+                device.info().name
+            )));
+        }
         let cache = Cache::from_environment();
         let turns = Turns::of(device.info(), &cache);
         // while another process times kernels they would be too low, for a day

@@ -4,12 +4,11 @@
 use super::failure::Failure;
 use super::out;
 use super::progress::Progress;
-use super::results::{best_table, mapping_json, trials_table, write_pictures};
+use super::results::{best_by, best_table, mapping_json, trials_table, write_pictures};
 use super::source::{FormSource, Scheme, Source};
 use super::trial_args::Found;
 use super::tune_args::TuneArgs;
 use super::tune_file;
-use kingpost::autotune::best_of_each;
 use kingpost::autotune::tuner::Ending;
 use kingpost::tuning::{FormCase, candidates_in_order};
 
@@ -46,8 +45,8 @@ fn tune_form(args: &TuneArgs, form: &FormSource) -> Result<(), Failure> {
 /// Shows what the database holds of the form.
 fn finish(args: &TuneArgs, form: &FormSource, found: &Found) -> Result<(), Failure> {
     let Found { ending, records, target, .. } = found;
-    let best = best_of_each(records);
-    out(&trials_table(records))?;
+    let best = best_by(records, args.trials.objective)?;
+    out(&trials_table(records, args.trials.objective))?;
     out(&best_table(&best, records))?;
     let Some(first) = best.first() else {
         return match ending {

@@ -7,7 +7,7 @@ use super::inputs::inputs;
 use super::mesh_inputs::LoweredArrays;
 use super::out;
 use super::progress::Progress;
-use super::results::{mapping_json, trials_table};
+use super::results::{best_by, energy, mapping_json, trials_table};
 use super::run_args::open_device;
 use super::source::{FileSource, Lowered, is_json};
 use super::table::{facts, figure, seconds};
@@ -166,13 +166,12 @@ fn finish(
         latest.insert(record.parameters.to_string(), record);
     }
     let records: Vec<Record> = latest.into_values().collect();
-    out(&trials_table(&records))?;
+    out(&trials_table(&records, args.trials.objective))?;
     if let Some(text) = task.subject.not_finite() {
         out(&format!("{text}\n"))?;
     }
-    let time = |r: &&Record| r.median_s().unwrap_or(f64::INFINITY);
-    let measured = records.iter().filter(|r| r.median_s().is_some());
-    let Some(best) = measured.min_by(|a, b| time(a).total_cmp(&time(b))) else {
+    let best = best_by(&records, args.trials.objective)?;
+    let Some((best, median)) = best.first().and_then(|best| Some((*best, best.median_s()?))) else {
         return match ending {
             Ending::Complete => {
                 Err(Failure::Refused("no choice of values is right; the table says why".into()))
@@ -181,7 +180,7 @@ fn finish(
             Ending::Stopped { .. } | Ending::DeviceLost { .. } => Ok(()),
         };
     };
-    let (median, work) = (time(&best), &task.subject.workload.work);
+    let work = &task.subject.workload.work;
     let rate = |n: u64| figure(n as f64 / median / 1e9);
     let mapping = mapping_options(best)?;
     let params = task.subject.memory().params().iter();
@@ -194,12 +193,9 @@ fn finish(
     };
     let (form, target) = (args.form.given(), prepared.device.info().backend.target());
     let device = args.trials.device.as_ref().map_or(String::new(), |d| format!(" --device {d}"));
-    out(&facts([
-        ("best", best.parameters.to_string()),
-        ("time (median)", seconds(median)),
-        ("GFLOP/s", rate(work.flops)),
-        ("GB/s of distinct data", rate(work.dram_bytes)),
-    ]))?;
+    let of_a_run = [("best", best.parameters.to_string()), ("time (median)", seconds(median))];
+    let rates = [("GFLOP/s", rate(work.flops)), ("GB/s of distinct data", rate(work.dram_bytes))];
+    out(&facts(of_a_run.into_iter().chain(energy(best).map(|joules| ("energy", joules))).chain(rates)))?;
     // outside the box, which would break the lines: they are to be copied
     out(&format!(
         "run it:      kingpost run {what}{form}{sizes}{device}{mapping}\n\

@@ -9,8 +9,10 @@ use kingpost_ir::{Kernel, ScalarType};
 use kingpost_runtime::cuda::ptxas::Resources;
 use kingpost_runtime::{
     Arg, Buffer, Device, Executable, Launch, RuntimeError, Timing, TimingOptions, buffer_of, download_values,
+    joules_of_a_run,
 };
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Why a program could not be loaded with a memory.
 #[derive(Debug, thiserror::Error)]
@@ -228,13 +230,25 @@ impl<'d> Loaded<'d> {
         }
     }
 
+    /// Joules that the device takes in one run, of runs of at least `seconds` in all; none if it has no counter.
+    ///
+    /// # Errors
+    /// As [`Self::time`].
+    pub fn joules(&self, seconds: f64) -> Result<Option<f64>, RuntimeError> {
+        if self.device.joules().is_none() {
+            return Ok(None);
+        }
+        let args = self.args();
+        let taken = self
+            .executables
+            .iter()
+            .map(|executable| self.device.prepare(executable, &taken_by(executable, &args)).map(Arc::new));
+        joules_of_a_run(self.device, &taken.collect::<Result<Vec<_>, _>>()?, seconds)
+    }
+
     fn launch_all(&self) -> Result<f64, RuntimeError> {
         let all = self.args();
-        let taken = |executable: &Executable| -> Vec<_> {
-            let takes = |name: &str| executable.plan().args.iter().any(|spec| spec.name == name);
-            all.iter().filter(|(name, _)| takes(name)).copied().collect()
-        };
-        let args: Vec<_> = self.executables.iter().map(taken).collect();
+        let args: Vec<_> = self.executables.iter().map(|executable| taken_by(executable, &all)).collect();
         let launch = |(executable, args)| Launch { executable, args };
         let launches: Vec<_> =
             self.executables.iter().zip(args.iter().map(Vec::as_slice)).map(launch).collect();
@@ -263,6 +277,12 @@ impl<'d> Loaded<'d> {
     pub fn args(&self) -> Vec<(&str, Arg<'_>)> {
         self.slots.iter().filter_map(|(name, slot)| Some((name.as_str(), slot.arg()?))).collect()
     }
+}
+
+/// The arguments that a program takes.
+fn taken_by<'a>(executable: &Executable, args: &[(&'a str, Arg<'a>)]) -> Vec<(&'a str, Arg<'a>)> {
+    let takes = |name: &str| executable.plan().args.iter().any(|spec| spec.name == name);
+    args.iter().filter(|(name, _)| takes(name)).copied().collect()
 }
 
 impl Slot {

@@ -206,6 +206,10 @@ impl<D: Driver> Device for Checked<D> {
         self.driver.shares(place)
     }
 
+    fn joules(&self) -> Option<f64> {
+        self.driver.joules()
+    }
+
     fn time(
         &self,
         executable: &Executable,

@@ -556,6 +556,10 @@ pub trait Device: Send + Sync {
     /// of the device.
     fn launch_all(&self, launches: &[Launch<'_>]) -> Result<f64, RuntimeError>;
 
+    /// Joules that the whole device has taken since some moment, by its own counter; none where it has none. On a
+    /// card it steps some ten times a second: see [`crate::joules_of_a_run`].
+    fn joules(&self) -> Option<f64>;
+
     /// Whether a launch uses foreign memory of this place without a copy.
     fn shares(&self, place: Place) -> bool;
 

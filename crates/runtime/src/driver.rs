@@ -126,6 +126,10 @@ pub(crate) trait Driver: Send + Sync {
     fn begin(&self, _graph: &dyn Replay) -> Result<Option<Box<dyn Running>>, RuntimeError> {
         Ok(None)
     }
+    /// Joules that the whole device has taken since some moment, where it counts them.
+    fn joules(&self) -> Option<f64> {
+        None
+    }
     /// Runs to the end and returns the seconds it took by the device's clock.
     fn run(&self, code: &Self::Code, call: &Call<'_, Self::Memory>) -> Result<f64, RuntimeError>;
     /// Runs one after the other, to the end of the last, and returns the seconds of all.

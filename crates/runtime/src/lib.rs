@@ -33,6 +33,7 @@ mod device;
 mod diagnosis;
 mod driver;
 mod elements;
+mod energy;
 mod error;
 mod foreign;
 mod fork;
@@ -60,6 +61,7 @@ pub use device::{
     Recorded, Stream, Traffic,
 };
 pub use elements::{Element, buffer_of, download_values, upload_values};
+pub use energy::joules_of_a_run;
 pub use error::{RuntimeError, Unavailable};
 pub use foreign::{Foreign, Place};
 pub use fork::{forks, watch_forks};

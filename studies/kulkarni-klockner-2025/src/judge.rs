@@ -1,7 +1,7 @@
 //! How good the ranking is: the best of the best ranked against the best of many drawn at random.
 
 use crate::ranking::rank_correlation;
-use kingpost::autotune::best_of_each;
+use kingpost::autotune::{Objective, best_of_each};
 use kingpost::forms::strategies::MultiLevelTiling;
 use kingpost::tuning::Record;
 use kingpost_cli::{markdown, seconds, table};
@@ -101,7 +101,7 @@ fn groups(records: &[Record]) -> Vec<Group<'_>> {
             .filter(|r| r.parameters.get::<MultiLevelTiling>().is_some());
         tilings.partition(|r| r.rank.is_some())
     };
-    let best = best_of_each(records).into_iter();
+    let best = best_of_each(records, Objective::Time).into_iter();
     best.map(|best| {
         let (ranked, drawn) = group(best);
         Group { case: &best.workload.case, ranked, drawn }

@@ -5,7 +5,7 @@ mod ranks;
 mod trials;
 
 use clap::{Args, Parser, Subcommand};
-use kingpost::autotune::best_of_each;
+use kingpost::autotune::{Objective, best_of_each};
 use kingpost::tuning::{Database, Record};
 use kingpost_cli::{Failure, end, out, warn_of_damage};
 use std::path::PathBuf;
@@ -101,10 +101,10 @@ fn records(db: &PathBuf) -> Result<Vec<Record>, Failure> {
 
 fn print_page(args: &PageArgs) -> Result<(), Failure> {
     let trials = records(&args.db)?;
-    let best = best_of_each(&trials);
+    let best = best_of_each(&trials, Objective::Time);
     if let Some(beside) = &args.beside {
         let others = records(beside)?;
-        return out(&beside_page(&best, &best_of_each(&others)));
+        return out(&beside_page(&best, &best_of_each(&others, Objective::Time)));
     }
     let page = page(&best, &trials);
     out(&page.map_err(|e| Failure::Usage(e.to_string()))?)

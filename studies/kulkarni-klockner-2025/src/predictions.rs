@@ -2,7 +2,7 @@
 
 use clap::Args;
 use kingpost::Mapping;
-use kingpost::autotune::{DeviceModel, best_of_each, known_devices};
+use kingpost::autotune::{DeviceModel, Objective, best_of_each, known_devices};
 use kingpost::files;
 use kingpost::forms::numbering::NumberingOrder;
 use kingpost::forms::quadrature::QuadratureScheme;
@@ -53,7 +53,7 @@ pub fn run(args: &PredictionArgs, records: &[Record]) -> Result<(), Failure> {
     let known = h200()?;
     let kept = args.kept()?;
     let (mut rows, mut parts) = (Vec::new(), Vec::new());
-    for best in best_of_each(records) {
+    for best in best_of_each(records, Objective::Time) {
         let name = &best.workload.case;
         let wanted = |part: &String| format!(".{name}.").contains(&format!(".{part}."));
         let Ok(case) = name.parse::<Case>() else { continue };

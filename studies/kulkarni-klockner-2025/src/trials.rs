@@ -2,11 +2,10 @@
 
 use clap::Args;
 use kingpost::Mapping;
-use kingpost::autotune::best_of_each;
 use kingpost::autotune::tuner::Ending;
 use kingpost::tuning::{Candidate, CaseError, Choice, FormCase, candidates_in_order};
 use kingpost_cli::{
-    Failure, Found, Order, Progress, Scheme, TrialArgs, best_table, mapping_json, order_of, out,
+    Failure, Found, Order, Progress, Scheme, TrialArgs, best_by, best_table, mapping_json, order_of, out,
     trials_table, write_pictures,
 };
 use study_kulkarni_klockner_2025::case::Case;
@@ -109,9 +108,9 @@ impl CaseArgs {
 /// Shows what the database holds of the cases.
 fn finish(trials: &TrialArgs, scheme: Scheme, single: Option<Case>, found: &Found) -> Result<(), Failure> {
     let Found { ending, records, target, .. } = found;
-    let best = best_of_each(records);
+    let best = best_by(records, trials.objective)?;
     if single.is_some() {
-        out(&trials_table(records))?;
+        out(&trials_table(records, trials.objective))?;
     }
     out(&best_table(&best, records))?;
     let Some(first) = best.first() else {

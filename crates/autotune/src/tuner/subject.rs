@@ -71,6 +71,15 @@ pub trait Session {
     /// The launch failed.
     fn time(&mut self, program: &Self::Program, options: &TimingOptions) -> Result<Timing, Refusal>;
 
+    /// Joules that the device takes in one run of the candidate that was timed last, of runs of at least `seconds`;
+    /// none where it has no counter.
+    ///
+    /// # Errors
+    /// The launch failed.
+    fn joules(&mut self, _: &Self::Program, _seconds: f64) -> Result<Option<f64>, Refusal> {
+        Ok(None)
+    }
+
     /// What computing inputs took that the candidate that was checked last has of its own.
     fn setup(&self) -> Option<Setup> {
         None

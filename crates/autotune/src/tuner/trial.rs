@@ -17,6 +17,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// One run that tells whether a candidate is worth more of them.
 const PROBE: TimingOptions = TimingOptions { warm_up: 0, min_runs: 1, min_seconds: 0.0, max_runs: 1 };
 
+/// Least time of the runs whose energy is counted, in seconds: some steps of a card's counter.
+const ENERGY_S: f64 = 0.5;
+
 /// What was made ahead of its use.
 enum Made<'t, S: Subject> {
     Inputs(Result<S::Inputs, String>),
@@ -278,6 +281,7 @@ fn measure<S: Session>(
     let first = session.time(&built.program, &PROBE)?;
     let cut_short = hopeless.is_some_and(|limit| first.median_s >= limit);
     let timing: Timing = if cut_short { first } else { session.time(&built.program, options)? };
+    let joules = if cut_short { None } else { session.joules(&built.program, ENERGY_S)? };
     Ok(Measurement {
         kernel: built.kernel.clone(),
         errors,
@@ -285,6 +289,7 @@ fn measure<S: Session>(
         median_s: timing.median_s,
         min_s: timing.min_s,
         max_s: timing.max_s,
+        joules,
         cut_short,
         resources: built.resources.clone(),
         setup: session.setup(),

@@ -287,6 +287,10 @@ impl Session for KernelSession<'_> {
         self.place(candidate)?.time(options).map_err(|e| refused(&e))
     }
 
+    fn joules(&mut self, candidate: &KernelProgram, seconds: f64) -> Result<Option<f64>, Refusal> {
+        self.place(candidate)?.joules(seconds).map_err(|e| refused(&e))
+    }
+
     fn is_alive(&self) -> bool {
         self.subject.device.allocate(8).is_ok()
     }

@@ -160,6 +160,11 @@ impl Session for CaseSession<'_> {
         loaded.time(options).map_err(|e| launch(e.into()))
     }
 
+    fn joules(&mut self, _: &CaseProgram, seconds: f64) -> Result<Option<f64>, Refusal> {
+        let Some(loaded) = &self.measured else { return Ok(None) };
+        loaded.joules(seconds).map_err(|e| launch(e.into()))
+    }
+
     fn setup(&self) -> Option<Setup> {
         self.setup
     }

@@ -1,5 +1,5 @@
 use crate::fake::{Database, Record, record};
-use kingpost_autotune::{Damaged, RECORD_VERSION, best_of_each};
+use kingpost_autotune::{Damaged, Objective, RECORD_VERSION, best_of_each};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
@@ -141,7 +141,7 @@ fn data_in_another_order_are_the_same_work() {
     let records = database.read().unwrap().records;
     assert_eq!(records, [first.clone(), other.clone()]);
     assert!(first.is_beside(&other) && !first.workload.is_same(&other.workload));
-    assert_eq!(best_of_each(&records), [&other]);
+    assert_eq!(best_of_each(&records, Objective::Time), [&other]);
 }
 
 /// A line as the first version wrote it, of `results/h200/tuned.jsonl`.

@@ -1,6 +1,6 @@
-use crate::fake::{self, Cells, Database, Fake, Record, Watcher, candidates};
+use crate::fake::{self, Database, Fake, Record, Watcher, candidates};
 use kingpost_autotune::tuner::{Ending, Task, TunerOptions, tune};
-use kingpost_autotune::{Outcome, Stage, best_of_each};
+use kingpost_autotune::{Objective, Outcome, Stage, best_of_each};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -30,14 +30,23 @@ fn database(dir: &tempfile::TempDir) -> Database {
 #[test]
 fn what_fails_is_recorded_and_passed_over() {
     let dir = tempfile::tempdir().unwrap();
-    let cells =
-        [fake::RIGHT, fake::NO_CODE, fake::PANICS, fake::NO_LAUNCH, fake::WRONG, fake::HOPELESS, fake::FAST];
+    let cells = [
+        fake::RIGHT,
+        fake::NO_CODE,
+        fake::PANICS,
+        fake::NO_LAUNCH,
+        fake::WRONG,
+        fake::HOPELESS,
+        fake::FAST,
+        fake::FRUGAL,
+    ];
     let watcher = Watcher::default();
     let ending = run(&tasks(&["a", "b"], &cells), &database(&dir), &options(), &watcher);
     assert_eq!(ending, Ending::Complete);
     let contents = database(&dir).read().unwrap();
-    assert_eq!((contents.records.len(), contents.damaged.len()), (14, 0));
-    for case in contents.records.chunks(7) {
+    assert_eq!((contents.records.len(), contents.damaged.len()), (16, 0));
+    let mut hopeless_joules = Vec::new();
+    for case in contents.records.chunks(8) {
         let stages: Vec<_> = case.iter().map(stage).collect();
         let expected = [
             None,
@@ -47,15 +56,22 @@ fn what_fails_is_recorded_and_passed_over() {
             Some(Stage::Check),
             None,
             None,
+            None,
         ];
         assert_eq!(stages, expected);
         let hopeless = case[5].measurement().unwrap();
+        hopeless_joules.push(hopeless.joules);
         assert!(hopeless.cut_short && hopeless.runs == 1);
         let fast = case[6].measurement().unwrap();
         assert!(!fast.cut_short && fast.runs == 15);
     }
-    let best: Vec<_> = best_of_each(&contents.records).iter().map(|r| r.parameters.clone()).collect();
-    assert_eq!(best, [Cells { cells: fake::FAST }, Cells { cells: fake::FAST }]);
+    let best = |objective| -> Vec<_> {
+        best_of_each(&contents.records, objective).iter().map(|r| r.parameters.cells).collect()
+    };
+    assert_eq!(best(Objective::Time), [fake::FAST, fake::FAST]);
+    // of the fake card the slower one takes less; the one that was cut short is not counted
+    assert_eq!(best(Objective::Energy), [fake::FRUGAL, fake::FRUGAL]);
+    assert_eq!(hopeless_joules, [None, None]);
 }
 
 #[test]

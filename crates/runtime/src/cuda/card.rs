@@ -1,6 +1,7 @@
 //! A card, by the functions of the driver.
 
 use super::context::{self, Context, CudaCode, CudaMemory, Stopwatch, driver_error};
+use super::nvml::Meter;
 use super::running::Stopwatches;
 use super::{graph, nvrtc, ptxas};
 use crate::cache::Cache;
@@ -12,8 +13,8 @@ use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use kingpost_codegen::Program;
 use std::ffi::{c_uint, c_void};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 /// One card.
 pub(crate) struct CudaDriver {
@@ -22,6 +23,8 @@ pub(crate) struct CudaDriver {
     stopwatch: Stopwatch,
     /// For what runs concurrently with the host.
     stopwatches: Stopwatches,
+    /// None until it is asked for.
+    meter: OnceLock<Option<Meter>>,
     context: Arc<Context>,
 }
 
@@ -95,6 +98,7 @@ impl CudaDriver {
         Ok(Self {
             stopwatch: Stopwatch::new(&context)?,
             stopwatches: Stopwatches::default(),
+            meter: OnceLock::new(),
             info,
             cache,
             context,
@@ -254,6 +258,10 @@ impl Driver for CudaDriver {
     fn begin(&self, graph: &dyn Replay) -> Result<Option<Box<dyn Running>>, RuntimeError> {
         // the default stream, on which stopwatches are
         Ok(Some(Box::new(self.stopwatches.run(&self.context, || graph.replay(Some(Stream(0))))?)))
+    }
+
+    fn joules(&self) -> Option<f64> {
+        self.meter.get_or_init(|| Meter::of(self.info.uuid.as_deref()?)).as_ref()?.joules()
     }
 
     fn run(&self, code: &CudaCode, call: &Call<'_, CudaMemory>) -> Result<f64, RuntimeError> {

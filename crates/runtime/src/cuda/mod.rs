@@ -10,6 +10,8 @@ mod context;
 mod graph;
 #[cfg(feature = "cuda")]
 pub mod nccl;
+#[cfg(feature = "cuda")]
+mod nvml;
 pub mod nvrtc;
 pub mod ptxas;
 #[cfg(feature = "cuda")]

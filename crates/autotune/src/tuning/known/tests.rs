@@ -67,6 +67,7 @@ fn record(case: &FormCase, name: &str, parameters: Mapping, median_s: f64) -> Re
         median_s,
         min_s: median_s,
         max_s: median_s,
+        joules: None,
         cut_short: false,
         resources: None,
         executed_flops: None,
