@@ -148,8 +148,14 @@ fn flash_attention() {
         let cache = Cache::from_environment();
         let object = nvrtc::compile_program("sm_90", &program, Optimisation::Full, &cache).unwrap();
         let [resources] = object.resources.as_slice() else { panic!("{}", object.log) };
-        // of heads of 64 numbers, the number of tiles is loaded again in each iteration
-        let spilled = if size == 64 { 8 } else { 0 };
+        // the number of tiles of heads of 64 numbers, and two words in the few tiles on the diagonal
+        let spilled = if size == 64 {
+            8
+        } else if is_causal {
+            12
+        } else {
+            0
+        };
         assert!(resources.spill_stores.max(resources.spill_loads) <= spilled, "{}", object.log);
     }
 }

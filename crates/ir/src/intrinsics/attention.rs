@@ -1,5 +1,5 @@
 //! Both products of attention by a team of four sub-groups: scores of queries and keys, and sums of values with
-//! weights that the team holds in registers.
+//! weights that the team holds in registers; and copies of results.
 
 use super::wgmma::{BEGIN, END, accumulators, descriptor, product, with_code};
 
@@ -109,4 +109,20 @@ pub fn wgmma_fragments(columns: usize, terms: usize, ty: &str) -> String {
     }
     lines.push(format!("      {}, \"r\"(1) : \"memory\");", descriptor("b[0, 0, 0, 0]", 8 * terms)));
     with_code(meaning, &lines)
+}
+
+/// The text of `copy_bf16x8` and `copy_f16x8`: eight neighbours at once, at multiples of 16 bytes.
+pub fn copy_eight(ty: &str) -> String {
+    format!(
+        "callee copy_{ty}x8
+  arg from: {ty}[8] in
+  arg to: {ty}[8] out
+
+  for i in 0..8
+    s: to[i] = from[i]
+  code cuda (
+    \"*(uint4 *){{&to[0]; 8}} = *(const uint4 *){{&from[0]; 8}};\"
+  )
+"
+    )
 }

@@ -20,13 +20,14 @@
 //! | [`half::BF16`], [`half::F16`] | copies of eight, fragments from local memory, their products | CUDA from `sm_80` |
 //! | [`wgmma()`] | products by teams of four sub-groups | CUDA, `sm_90` alone |
 //! | [`wgmma_rows`], [`wgmma_fragments`] | the same with rows of both factors, and with one in registers | CUDA, `sm_90` alone |
+//! | [`copy_eight`] | `to[0..8] = from[0..8]`, neighbours of 16 bits in memory | CUDA |
 //! | [`EXP2_NEAR_F32`] | `x = exp2(x)`, not rounded to nearest | CUDA |
 
 mod attention;
 pub mod half;
 mod wgmma;
 
-pub use attention::{wgmma_fragments, wgmma_rows};
+pub use attention::{copy_eight, wgmma_fragments, wgmma_rows};
 pub use wgmma::wgmma;
 
 use crate::calls::Callee;
@@ -170,7 +171,7 @@ fn all() -> Vec<String> {
             .into_iter()
             .flat_map(move |(size, keys)| [wgmma_rows(keys, size, ty), wgmma_fragments(size, keys, ty)])
     });
-    texts.chain(teams).chain(attention).collect()
+    texts.chain(teams).chain(attention).chain(["bf16", "f16"].map(copy_eight)).collect()
 }
 
 const TEXTS: [&str; 22] = [
