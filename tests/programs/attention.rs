@@ -116,48 +116,61 @@ fn the_texts_in_double_precision() {
     }
 }
 
-/// One tile of keys and several; more heads and blocks than one.
 #[test]
-fn flash_attention() {
-    let card = open("cuda").inspect_err(|e| println!("skipped: cuda: {e}"));
-    for (text, ty, size, is_causal, instruction) in [
-        (SMALL_HEADS, ScalarType::Bf16, 64, false, "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16"),
-        (SMALL_HEADS, ScalarType::F16, 64, false, "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16"),
-        (LARGE_HEADS, ScalarType::Bf16, 128, false, "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16"),
-        (CAUSAL, ScalarType::Bf16, 128, true, "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16"),
-    ] {
-        let kernel = scheduled(&text.replace("bf16", ty.name())).unwrap();
-        let case = |heads, queries, keys| Case { heads, queries, keys, size, is_causal };
-        let one = case(1, 128, 128);
-        let some = if is_causal { case(2, 256, 256) } else { case(2, 256, 384) };
-        for device in ["c"].into_iter().chain(card.is_ok().then_some("cuda")) {
-            run(&kernel, ty, device, &one);
-            if ty == ScalarType::Bf16 {
-                run(&kernel, ty, device, &some);
-            }
+fn of_heads_of_64_numbers() {
+    for ty in [ScalarType::Bf16, ScalarType::F16] {
+        let kernel = scheduled(&SMALL_HEADS.replace("bf16", ty.name())).unwrap();
+        let case = |heads, queries, keys| Case { heads, queries, keys, size: 64, is_causal: false };
+        let mut cases = vec![case(1, 128, 128)];
+        if ty == ScalarType::Bf16 {
+            run(&kernel, ty, "opencl", &cases[0]);
+            cases.push(case(2, 256, 384));
         }
-        if (ty, size) == (ScalarType::Bf16, 64) {
-            run(&kernel, ty, "opencl", &one);
-        }
-        let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
-        assert!(program.source.contains(instruction), "{}", program.source);
-        if let Err(reason) = nvrtc::version() {
-            println!("skipped: {reason}");
-            continue;
-        }
-        let cache = Cache::from_environment();
-        let object = nvrtc::compile_program("sm_90", &program, Optimisation::Full, &cache).unwrap();
-        let [resources] = object.resources.as_slice() else { panic!("{}", object.log) };
-        // the number of tiles of heads of 64 numbers, and two words in the few tiles on the diagonal
-        let spilled = if size == 64 {
-            8
-        } else if is_causal {
-            12
-        } else {
-            0
-        };
-        assert!(resources.spill_stores.max(resources.spill_loads) <= spilled, "{}", object.log);
+        let instruction = format!("wgmma.mma_async.sync.aligned.m64n128k16.f32.{0}.{0}", ty.name());
+        // the number of tiles is loaded again for each
+        check_kernel(&kernel, ty, &cases, &instruction, 8);
     }
+}
+
+#[test]
+fn of_heads_of_128_numbers() {
+    let case = |heads, queries, keys| Case { heads, queries, keys, size: 128, is_causal: false };
+    let kernel = scheduled(LARGE_HEADS).unwrap();
+    let cases = [case(1, 128, 64), case(2, 256, 192)];
+    check_kernel(
+        &kernel,
+        ScalarType::Bf16,
+        &cases,
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16",
+        0,
+    );
+}
+
+#[test]
+fn of_keys_up_to_each_query() {
+    let case = |heads, rows| Case { heads, queries: rows, keys: rows, size: 128, is_causal: true };
+    let kernel = scheduled(CAUSAL).unwrap();
+    // two words are spilled where only tiles on the diagonal are
+    let instruction = "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16";
+    check_kernel(&kernel, ScalarType::Bf16, &[case(1, 128), case(2, 256)], instruction, 12);
+}
+
+/// Runs cases: one tile of keys and several; more heads and blocks than one. Compiles for a card.
+fn check_kernel(kernel: &Kernel, ty: ScalarType, cases: &[Case], instruction: &str, spilled: u64) {
+    let card = open("cuda").inspect_err(|e| println!("skipped: cuda: {e}"));
+    for device in ["c"].into_iter().chain(card.is_ok().then_some("cuda")) {
+        cases.iter().for_each(|case| run(kernel, ty, device, case));
+    }
+    let program = generate(kernel, Target::Cuda, &Options::default()).unwrap();
+    assert!(program.source.contains(instruction), "{}", program.source);
+    if let Err(reason) = nvrtc::version() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let cache = Cache::from_environment();
+    let object = nvrtc::compile_program("sm_90", &program, Optimisation::Full, &cache).unwrap();
+    let [resources] = object.resources.as_slice() else { panic!("{}", object.log) };
+    assert!(resources.spill_stores.max(resources.spill_loads) <= spilled, "{}", object.log);
 }
 
 /// What would compute something else, or race, is refused.
