@@ -88,7 +88,8 @@ def main():
     failed = False
     for arrays in sorted((out / "arrays").iterdir()):
         try:
-            op = kingpost.jit(str(forms / f"{arrays.name}.json"), device)
+            # as the command line numbers them
+            op = kingpost.jit(str(forms / f"{arrays.name}.json"), device, by_dimension=True)
             folders = [arrays if len(op.parts) == 1 else arrays / part.compiled.kernel.name for part in op.parts]
             lines = [line(part, folder, where) for part, folder in zip(op.parts, folders)]
         except Exception:  # the other forms are measured all the same

@@ -8,6 +8,7 @@ use kingpost::codegen::{Options, generate};
 use kingpost::forms::CellKernel;
 use kingpost::forms::import::{Imported, from_json, from_json_with};
 use kingpost::forms::lowering::{LoweredRole, MatrixResult, TabulatedOptions};
+use kingpost::forms::numbering::NumberingOrder;
 use kingpost::forms::program::CellProgram;
 use kingpost::forms::strategies::{
     FactorisedCells, MultiLevelTiling, PointTiles, SingleCell, StagedCells, StagedTiling, SummedCells,
@@ -33,7 +34,7 @@ fn memory(imported: &Imported, kernel: usize, divisions: usize) -> Memory {
     let mut random = Random::new(7);
     // small values keep the determinants of deformation gradients positive
     let mut draw = || 0.05 * random.numbers(1)[0];
-    let unit = imported.unit_inputs(divisions, &mut draw).unwrap();
+    let unit = imported.unit_inputs(divisions, NumberingOrder::FirstTouch, &mut draw).unwrap();
     imported.bind(kernel, &unit.of(kernel)).unwrap_or_else(|e| panic!("{e}"))
 }
 

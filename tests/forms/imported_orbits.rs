@@ -6,6 +6,7 @@ use kingpost::codegen::{Options, generate};
 use kingpost::forms::CellKernel;
 use kingpost::forms::import::Imported;
 use kingpost::forms::lowering::TabulatedOptions;
+use kingpost::forms::numbering::NumberingOrder;
 use kingpost::forms::strategies::{InOrbits, StraightCells};
 use kingpost::forms::tabulated::{Arithmetic, MathFunction, Node, Relation, TabulatedForm};
 use kingpost::forms::{Combinator, relowered};
@@ -35,7 +36,7 @@ fn memory(imported: &Imported, seed: u64) -> Memory {
     let mut random = Random::new(seed);
     // small values keep the determinants of deformation gradients positive
     let mut draw = || 0.05 * random.numbers(1)[0];
-    let unit = imported.unit_inputs(2, &mut draw).unwrap();
+    let unit = imported.unit_inputs(2, NumberingOrder::FirstTouch, &mut draw).unwrap();
     imported.bind(0, &unit.of(0)).unwrap()
 }
 

@@ -6,6 +6,7 @@ use kingpost::codegen::Options;
 use kingpost::forms::element::CellShape;
 use kingpost::forms::import::Imported;
 use kingpost::forms::lowering::{LoweringOptions, TabulatedOptions, tabulate};
+use kingpost::forms::numbering::NumberingOrder;
 use kingpost::forms::strategies::{
     ConstantCells, FactorCopy, FactorisedCells, FactorisedLines, StoredFactors,
 };
@@ -24,7 +25,7 @@ fn case(problem: BakeOff, cell: CellShape) -> (Imported, Memory, Vec<f64>) {
     let form = tabulate(&problem.action_on(cell, 2), &options).unwrap();
     let form = Imported::new(form, &TabulatedOptions::default()).unwrap();
     let mut random = Random::new(7);
-    let inputs = form.unit_inputs(3, &mut || random.number()).unwrap();
+    let inputs = form.unit_inputs(3, NumberingOrder::FirstTouch, &mut || random.number()).unwrap();
     let memory = form.bind(0, &inputs.of(0)).unwrap();
     let mut written = memory.clone();
     interpret(&form.kernels[0].kernel, &mut written).unwrap();

@@ -23,7 +23,7 @@ pub fn choose(
     form: &dyn CellKernel,
     sought: Option<Sought<'_>>,
     device: &dyn Device,
-    memory: &Memory,
+    (memory, order): (&Memory, NumberingOrder),
     progress: &Progress,
 ) -> Result<(Transformed, Program), Failure> {
     let info = device.info();
@@ -41,7 +41,7 @@ pub fn choose(
     warn_of_damage(&contents, database.path());
     progress.stage("choosing a mapping");
     let known = for_device(form, sought, device, &contents.records);
-    let candidates = match args.inputs.order() {
+    let candidates = match order {
         NumberingOrder::FirstTouch => in_any_order(known),
         NumberingOrder::ByDimension => known,
     };

@@ -34,7 +34,8 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     progress.stage("drawing inputs");
     let seed = args.seed();
     let start = Instant::now();
-    let problem = Problem::in_order(lowered, mesh, args.inputs.order(), seed)?;
+    let order = args.inputs.order();
+    let problem = Problem::in_order(lowered, mesh, order, seed)?;
     let mut setup =
         Setup { mesh_s, arrays_s: lowering_s + start.elapsed().as_secs_f64(), stored: SetUp::default() };
     let device = args.open()?;
@@ -42,7 +43,8 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let case = form.operator.action_name(form.dim, form.degree);
     let sought = Some(Sought { case: Some(&case), dim: form.dim });
     let (mut memory, lowered) = (problem.memory.clone(), &problem.lowered);
-    let (transformed, program) = choose(args, source, lowered, sought, &*device, &memory, &progress)?;
+    let (transformed, program) =
+        choose(args, source, lowered, sought, &*device, (&memory, order), &progress)?;
     if let Some(callee) = args.checks_alone(&program) {
         return check_alone(&transformed, callee, &memory, progress);
     }
@@ -61,11 +63,8 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
         }
         None => String::new(),
     };
-    let measured = if args.no_time {
-        None
-    } else {
-        Some(measure(&problem, &transformed.kernel, &loaded, &*device, &progress)?)
-    };
+    let measure = || measure(&problem, &transformed.kernel, &loaded, &*device, &progress);
+    let measured = (!args.no_time).then(measure).transpose()?;
     drop(progress);
     let report = Report {
         kernel: &transformed.kernel,

@@ -4,9 +4,10 @@
 use super::failure::Failure;
 use super::inputs::{Inputs, Wanted};
 use super::source::{FileSource, ImportedKernel, Source};
-use super::values::read_mesh;
+use super::values::{order_of, read_mesh};
 use kingpost::forms::CellKernel;
 use kingpost::forms::element::CellShape;
+use kingpost::forms::numbering::NumberingOrder;
 use kingpost::forms::strategies::{ConstantCells, SingleCell, SummedCells, is_functional, table_bytes};
 use kingpost::ir::Kernel;
 use kingpost::tuning::{Candidate, factorised};
@@ -31,24 +32,25 @@ fn divisions(kernel: &Kernel, cell: CellShape) -> usize {
 
 /// Arrays on the mesh of `--mesh`, or the unit mesh of `--cells`.
 pub fn imported_inputs(args: &Wanted<'_>, of: &ImportedKernel, seed: u64) -> Result<Inputs, Failure> {
-    if args.order.is_some() {
-        let message =
-            "--numbering is not for exported forms, which are numbered as the tables of their elements say";
-        return Err(Failure::Usage(message.into()));
-    }
     if !args.param.is_empty() || args.values.is_some() {
         let message = "--param and --values are not for exported forms, whose sizes are those of a mesh; give \
                        one with --mesh, or the divisions of a unit mesh with --cells";
         return Err(Failure::Usage(message.into()));
     }
     let form = &of.form;
+    // the order of actions was measured on simplices; transfers by parts are of those alone
+    let order = match args.order {
+        None if !form.form.cell.is_simplex() => NumberingOrder::FirstTouch,
+        asked => order_of(asked),
+    };
     let mut random = Random::new(seed);
     let mut draw = || random.numbers(1).first().copied().unwrap_or(0.0);
     let refused = |e| Failure::Usage(format!("{e}"));
     let (found, mesh) = match args.mesh {
         Some(path) => {
             let refused = |e: String| Failure::Usage(format!("mesh `{}`: {e}", path.display()));
-            let found = form.mesh_inputs(&read_mesh(path)?, &mut draw).map_err(|e| refused(e.to_string()))?;
+            let found =
+                form.mesh_inputs(&read_mesh(path)?, order, &mut draw).map_err(|e| refused(e.to_string()))?;
             (found, "the mesh of the file, with")
         }
         None => {
@@ -57,12 +59,12 @@ pub fn imported_inputs(args: &Wanted<'_>, of: &ImportedKernel, seed: u64) -> Res
             }
             let divisions =
                 args.cells.unwrap_or_else(|| divisions(&form.kernels[of.place].kernel, form.form.cell));
-            (form.unit_inputs(divisions, &mut draw).map_err(refused)?, "a perturbed unit mesh of")
+            (form.unit_inputs(divisions, order, &mut draw).map_err(refused)?, "a perturbed unit mesh of")
         }
     };
     let memory = form.bind(of.place, &found.of(of.place)).map_err(refused)?;
     let origin = format!("{mesh} {} cells, {}, the rest random", found.cells, found.numbering);
-    Ok(Inputs { memory, origin: Some(origin) })
+    Ok(Inputs { memory, origin: Some(origin), order: found.order })
 }
 
 /// The sources of all kernels of an exported form that was named as a whole.

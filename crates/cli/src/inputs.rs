@@ -27,8 +27,8 @@ pub struct InputArgs {
     /// Gmsh file (MSH 4.1 or 2.2) with the mesh of a form, or of a kernel that was lowered from one
     #[arg(long, value_name = "FILE.msh")]
     pub mesh: Option<PathBuf>,
-    /// Order of the degrees of freedom of a form, or of a kernel that was lowered from one [default:
-    /// by-dimension]
+    /// Order of the degrees of freedom of a form, by name or exported, or of a kernel that was lowered
+    /// from one [default: by-dimension]
     #[arg(long, value_enum, value_name = "ORDER")]
     pub numbering: Option<Order>,
     /// Value of a parameter of a file's kernel; repeat it for each
@@ -90,6 +90,8 @@ pub struct Inputs {
     pub memory: Memory,
     /// Where those come from that were not given, if there is something to say.
     pub origin: Option<String>,
+    /// The order of degrees of freedom.
+    pub order: NumberingOrder,
 }
 
 /// Parameters from the command line, arguments from the file of values, of a mesh, or else at
@@ -157,13 +159,14 @@ pub fn inputs(args: &Wanted<'_>, kernel: &Kernel, seed: u64) -> Result<Inputs, F
         };
         memory.set(name, value);
     }
-    let Cow::Owned(settled) = settled(kernel, &memory) else { return Ok(Inputs { memory, origin }) };
+    let order = order_of(args.order);
+    let Cow::Owned(settled) = settled(kernel, &memory) else { return Ok(Inputs { memory, origin, order }) };
     let text = |memory: &Memory, name: &str| format!("{:?}", memory.get(name)); // nan is nan
     match given.keys().find(|name| text(&settled, name) != text(&memory, name)) {
         Some(name) => Err(Failure::Usage(format!(
             "`{name}` has several values in one place: its strides put several elements there; give these one value"
         ))),
-        None => Ok(Inputs { memory: settled, origin }),
+        None => Ok(Inputs { memory: settled, origin, order }),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::failure::Failure;
 use super::imported::{imported_inputs, single_cells};
-use super::inputs::inputs;
+use super::inputs::{Inputs, inputs};
 use super::mesh_inputs::LoweredArrays;
 use super::out;
 use super::progress::Progress;
@@ -21,7 +21,6 @@ use kingpost::autotune::tuner::{Ending, Subject, Task, tune};
 use kingpost::codegen::Options;
 use kingpost::forms::CellKernel;
 use kingpost::forms::strategies::HoleValues;
-use kingpost::interp::Memory;
 use kingpost::transforms::Script;
 use kingpost::transforms::schedule::Choice;
 use kingpost::tuning::known::{Sought, default_first, with_vectors};
@@ -58,11 +57,11 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     // default: a kernel without a schedule fixes nothing
     let fixed = script.as_ref().map(|s| s.fixed_params(&Choice::default(), &given)).unwrap_or_default();
     let wanted = args.inputs.wanted(fixed);
-    let memory = match &form {
-        Some(of) => imported_inputs(&wanted, of, *seed)?.memory,
-        None => inputs(&wanted, &kernel, *seed)?.memory,
+    let inputs = match &form {
+        Some(of) => imported_inputs(&wanted, of, *seed)?,
+        None => inputs(&wanted, &kernel, *seed)?,
     };
-    let subject = subject(args, what, scheduled, memory, &prepared)?;
+    let subject = subject(args, what, scheduled, inputs, &prepared)?;
     progress.stage("ranking mappings");
     let (model, local_bytes) = (model(device.info(), measured)?, device.info().local_mem_bytes);
     let cells = subject.workload.size;
@@ -128,7 +127,7 @@ fn subject<'d>(
     args: &TuneArgs,
     what: &str,
     scheduled: Scheduled<'d>,
-    memory: Memory,
+    inputs: Inputs,
     prepared: &'d Prepared,
 ) -> Result<KernelSubject<'d>, Failure> {
     let name = Path::new(what).file_stem().map_or(what.into(), |s| s.to_string_lossy());
@@ -137,10 +136,11 @@ fn subject<'d>(
         None => None,
     };
     let lowered = LoweredArrays::of(scheduled.kernel());
-    let size = lowered.as_ref().map_or(0, |l| l.cells(scheduled.kernel(), memory.params()));
-    let mut subject = KernelSubject::new(&name, scheduled, memory, &*prepared.device, &prepared.cache)?;
+    let size = lowered.as_ref().map_or(0, |l| l.cells(scheduled.kernel(), inputs.memory.params()));
+    let mut subject =
+        KernelSubject::new(&name, scheduled, inputs.memory, &*prepared.device, &prepared.cache)?;
     subject.workload.data = mesh;
-    subject.workload.numbering = lowered.and_then(|_| numbering(args.inputs.order()));
+    subject.workload.numbering = lowered.and_then(|_| numbering(inputs.order));
     subject.workload.size = size;
     subject.options = Options::default().with_trust(args.trust.trust);
     Ok(subject)

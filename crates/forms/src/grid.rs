@@ -87,10 +87,15 @@ impl<'m> Grid<'m> {
         let corner = |k: usize| -> Vec<usize> {
             (0..dim).map(|axis| k / divisions.pow(axis as u32) % divisions).collect()
         };
-        let corners = (0..divisions.pow(dim as u32)).map(corner);
+        let rows = divisions.pow(dim as u32 - 1);
+        // cells side by side are translates of each other, as in `Mesh::unit_cube`
+        let of_row = |row: usize| {
+            let row = row * divisions..(row + 1) * divisions;
+            orders(dim).into_iter().flat_map(move |o| row.clone().flat_map(move |k| path(&corner(k), &o)))
+        };
         let cells: Vec<Vec<usize>> = match cell.is_simplex() {
-            true => corners.flat_map(|c| orders(dim).into_iter().flat_map(move |o| path(&c, &o))).collect(),
-            false => corners.flat_map(|c| block(&c)).collect(),
+            true => (0..rows).flat_map(of_row).collect(),
+            false => (0..rows * divisions).flat_map(|k| block(&corner(k))).collect(),
         };
         let number = |v: &Vec<usize>| v.iter().rev().fold(0, |n, k| n * (divisions + 1) + k) as u32;
         let vertices: Vec<u32> = cells.iter().map(number).collect();
@@ -121,6 +126,15 @@ impl<'m> Grid<'m> {
             let mut key: NodeKey = pairs.filter(|(_, weight)| *weight != 0).collect();
             key.sort_unstable();
             key
+        }
+    }
+
+    /// The dimension of the entity that a node lies on.
+    pub(crate) fn dim_of(&self, key: &NodeKey) -> usize {
+        match self.cell.is_simplex() {
+            true => key.len() - 1,
+            // an entity of dimension d has 2^d vertices
+            false => key.len().ilog2() as usize,
         }
     }
 

@@ -10,6 +10,7 @@ use kingpost::forms::element::CellShape;
 use kingpost::forms::form::FormError;
 use kingpost::forms::import::Imported;
 use kingpost::forms::lowering::{LoweredKernel, LoweringOptions, TabulatedOptions, tabulate};
+use kingpost::forms::numbering::NumberingOrder;
 use kingpost::forms::quadrature::gauss_lobatto;
 use kingpost::forms::tabulated::TabulatedError;
 use kingpost::interp::{InterpError, Memory, interpret};
@@ -137,7 +138,7 @@ impl<'d> Action<'d> {
         let source = blake3::hash(program.source.as_bytes()).to_hex().to_string();
         let executable = device.compile(&program)?;
         let mut random = Random::new(seed);
-        let inputs = assembled.unit_inputs(2, &mut || random.number())?;
+        let inputs = assembled.unit_inputs(2, NumberingOrder::FirstTouch, &mut || random.number())?;
         let mut memory = assembled.bind(0, &inputs.of(0))?;
         let mut this = Self {
             device,

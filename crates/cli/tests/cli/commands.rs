@@ -1081,15 +1081,19 @@ fn trials_run_in_opencl() {
 #[test]
 fn forms_run_in_either_order_of_their_numbers() {
     let form = ["mass", "--dim", "2", "--degree", "3", "--cells", "2", "--device", "c", "--no-time"];
-    let map = |order: &[&str]| {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().to_string_lossy().into_owned();
-        good(&[&["run"], &form[..], &["--save-arrays", &path, "--save-inputs"], order].concat());
-        std::fs::read(dir.path().join("inputs/dofs.npy")).unwrap()
-    };
-    let by_dimension = map(&[]);
-    assert_eq!(by_dimension, map(&["--numbering", "by-dimension"]));
-    assert_ne!(by_dimension, map(&["--numbering", "first-touch"]));
+    let exported =
+        ["crates/forms/tests/tabulated/laplace.json", "--cells", "2", "--device", "c", "--no-time"];
+    for (form, dofs) in [(&form[..], "dofs"), (&exported[..], "p2_dofs")] {
+        let map = |order: &[&str]| {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().to_string_lossy().into_owned();
+            good(&[&["run"], form, &["--save-arrays", &path, "--save-inputs"], order].concat());
+            std::fs::read(dir.path().join(format!("inputs/{dofs}.npy"))).unwrap()
+        };
+        let by_dimension = map(&[]);
+        assert_eq!(by_dimension, map(&["--numbering", "by-dimension"]));
+        assert_ne!(by_dimension, map(&["--numbering", "first-touch"]));
+    }
     let text = bad(&[&["run"], &form[..], &["--numbering", "last"]].concat(), 2);
     assert!(text.contains("first-touch") && text.contains("by-dimension"), "{text}");
 }
@@ -1791,7 +1795,10 @@ fn exported_forms_run_against_the_interpreter() {
     let sample = |name: &str| format!("crates/forms/tests/tabulated/{name}.json");
     let (poisson, penalty) = (sample("laplace"), sample("interior_penalty"));
     let report = good(&["run", &poisson, "--cells", "3", "--device", "c", "--no-time", "--seed", "1"]);
-    assert!(report.contains("a perturbed unit mesh of 18 cells, `x`, `p2` numbered by nodes"), "{report}");
+    assert!(
+        report.contains("a perturbed unit mesh of 18 cells, `x`, `p2` numbered by nodes and dimension"),
+        "{report}"
+    );
     assert!(report.contains("│ compared   `y`: 49 elements"), "{report}");
     // a kernel for cells, for boundary facets and for facets between cells
     let reports = good(&["run", &penalty, "--cells", "2", "--device", "c", "--no-time", "--seed", "1"]);
@@ -1822,7 +1829,7 @@ fn exported_forms_run_on_the_bracket() {
     let report =
         good(&["run", form, "--mesh", "meshes/bracket.msh", "--device", "c", "--no-time", "--seed", "1"]);
     assert!(
-        report.contains("the mesh of the file, with 22393 cells, `x`, `p1` numbered by nodes"),
+        report.contains("the mesh of the file, with 22393 cells, `x`, `p1` numbered by nodes and dimension"),
         "{report}"
     );
     assert!(report.contains("`y`: 17394 elements"), "{report}");

@@ -6,6 +6,7 @@ use crate::lowering::{LoweredKernel, LoweredRole};
 use crate::tabulated::{IntegralType, Role, Space, TabulatedError, Transform};
 use kingpost_fem::element::CellShape;
 use kingpost_fem::mesh::{Mesh, MeshCounts};
+use kingpost_fem::numbering::NumberingOrder;
 use kingpost_fem::sparse::{CsrPart, CsrPattern};
 use kingpost_interp::Value;
 use std::collections::BTreeMap;
@@ -21,6 +22,8 @@ pub struct MeshInputs {
     pub cells: usize,
     /// How each space is numbered, for people.
     pub numbering: String,
+    /// The order of the numbers of all spaces but that of the position: by dimension only where cells share them.
+    pub order: NumberingOrder,
 }
 
 impl MeshInputs {
@@ -47,7 +50,7 @@ struct Numbered {
 
 /// Degrees of freedom with the same node are one, if the space says its nodes; else each cell has
 /// its own.
-fn number(space: &Space, nodes: Option<&[Vec<f64>]>, grid: &Grid<'_>) -> Numbered {
+fn number(space: &Space, nodes: Option<&[Vec<f64>]>, grid: &Grid<'_>, order: NumberingOrder) -> Numbered {
     let cells = 0..grid.n_cells();
     let of_cell = |cell: usize| (0..space.columns).map(move |column| (cell, column));
     let Some(nodes) = nodes else {
@@ -55,32 +58,49 @@ fn number(space: &Space, nodes: Option<&[Vec<f64>]>, grid: &Grid<'_>) -> Numbere
         return Numbered { map: (0..own.len() as i32).collect(), nodes: own, by_nodes: false };
     };
     let key = grid.keys(nodes);
-    let (mut map, mut first) = (Vec::new(), Vec::new());
+    let (mut map, mut first, mut dims) = (Vec::new(), Vec::new(), Vec::new());
     let mut numbers: BTreeMap<(NodeKey, usize), i32> = BTreeMap::new();
     for cell in cells {
         // several degrees of freedom may have one node
         let mut seen: BTreeMap<NodeKey, usize> = BTreeMap::new();
         for node in 0..nodes.len() {
             let key = key(cell, node);
+            let dim = grid.dim_of(&key);
             let occurrence = seen.entry(key.clone()).or_insert(0);
             let next = numbers.len() as i32;
             let number = *numbers.entry((key, *occurrence)).or_insert(next);
             if number == next {
                 first.push((cell, node));
+                dims.push(dim);
             }
             *occurrence += 1;
             map.push(number);
         }
     }
+    if order == NumberingOrder::ByDimension {
+        let (new, old) = by_dimension(&dims);
+        map.iter_mut().for_each(|number| *number = new[*number as usize]);
+        first = old.into_iter().map(|number| first[number]).collect();
+    }
     Numbered { map, nodes: first, by_nodes: true }
+}
+
+/// The numbers that [`NumberingOrder::ByDimension`] gives for those by first touch, and the other way round.
+fn by_dimension(dims: &[usize]) -> (Vec<i32>, Vec<usize>) {
+    let mut old: Vec<usize> = (0..dims.len()).collect();
+    // edges, faces, cells, vertices; the sort keeps the order of first touch among equals
+    old.sort_by_key(|number| (dims[*number] + 3) % 4);
+    let mut new = vec![0; dims.len()];
+    old.iter().enumerate().for_each(|(place, number)| new[*number] = place as i32);
+    (new, old)
 }
 
 impl Imported {
     /// Arrays of all arguments on the unit interval, square or cube with a given number of divisions a side,
     /// its points moved smoothly so that no two cells are alike. `random` draws from [-1, 1).
     ///
-    /// Degrees of freedom are numbered by the points of a space's nodes. Where a space has none
-    /// each cell has its own, and in forms with interior facets, because nodes do not say whether a
+    /// Degrees of freedom are numbered by the points of a space's nodes, in the given order. Where a space has
+    /// none each cell has its own, and in forms with interior facets, because nodes do not say whether a
     /// function jumps there. Entities are all those of their kind, whatever their subdomain.
     ///
     /// # Errors
@@ -91,11 +111,12 @@ impl Imported {
     pub fn unit_inputs(
         &self,
         divisions: usize,
+        order: NumberingOrder,
         random: &mut dyn FnMut() -> f64,
     ) -> Result<MeshInputs, TabulatedError> {
         let divisions = divisions.max(1);
         self.check_inputs(&MeshCounts::unit(self.form.cell, divisions)?)?;
-        self.inputs(&Grid::lattice(self.form.cell, divisions, self.form.gdim), random)
+        self.inputs(&Grid::lattice(self.form.cell, divisions, self.form.gdim), order, random)
     }
 
     /// Arrays of all arguments on a mesh, numbered as by [`Imported::unit_inputs`]. The entities of
@@ -107,6 +128,7 @@ impl Imported {
     pub fn mesh_inputs(
         &self,
         mesh: &Mesh,
+        order: NumberingOrder,
         random: &mut dyn FnMut() -> f64,
     ) -> Result<MeshInputs, TabulatedError> {
         let form = &self.form;
@@ -135,16 +157,21 @@ impl Imported {
             return refused(format!("cells of degree {degree}, of {columns} nodes each"), needed);
         }
         self.check_inputs(&MeshCounts::of(mesh))?;
-        self.inputs(&Grid::mesh(mesh), random)
+        self.inputs(&Grid::mesh(mesh), order, random)
     }
 
-    fn inputs(&self, grid: &Grid<'_>, random: &mut dyn FnMut() -> f64) -> Result<MeshInputs, TabulatedError> {
+    fn inputs(
+        &self,
+        grid: &Grid<'_>,
+        order: NumberingOrder,
+        random: &mut dyn FnMut() -> f64,
+    ) -> Result<MeshInputs, TabulatedError> {
         let form = &self.form;
         let cells = grid.n_cells();
         let mut arrays = BTreeMap::new();
         let mut numbered = Vec::new();
         for (place, space) in form.spaces.iter().enumerate() {
-            let n = number(space, self.nodes(place)?.as_deref(), grid);
+            let n = number(space, self.nodes(place)?.as_deref(), grid, order);
             arrays.insert(space.map_name(), Array::new([cells, space.columns], n.map.clone()));
             if !space.transforms.is_empty() {
                 let mut states: Vec<i32> = Vec::new();
@@ -179,8 +206,8 @@ impl Imported {
         }
         let of_kernel = |k: &LoweredKernel| self.of_kernel(k, grid, &numbered);
         let entities = self.kernels.iter().map(of_kernel).collect::<Result<_, _>>()?;
-        let numbering = self.described(&numbered);
-        Ok(MeshInputs { arrays, entities, cells, numbering })
+        let (order, numbering) = (self.order_of(&numbered, order), self.described(&numbered, order));
+        Ok(MeshInputs { arrays, entities, cells, numbering, order })
     }
 
     /// The arrays that a kernel has for itself: its entities and results.
@@ -264,16 +291,28 @@ impl Imported {
         }
     }
 
-    fn described(&self, numbered: &[Numbered]) -> String {
+    /// The order that numbers have which were asked for in one.
+    fn order_of(&self, numbered: &[Numbered], order: NumberingOrder) -> NumberingOrder {
+        let functions = self.form.functions.iter().filter(|f| f.role == Role::Coefficient);
+        let results = self.form.outputs.iter().flat_map(|output| &output.spaces);
+        let mut spaces = functions.map(|f| f.space).chain(results.copied());
+        if spaces.all(|space| numbered[space].by_nodes) { order } else { NumberingOrder::FirstTouch }
+    }
+
+    fn described(&self, numbered: &[Numbered], order: NumberingOrder) -> String {
+        let by_nodes = match order {
+            NumberingOrder::FirstTouch => "by nodes",
+            NumberingOrder::ByDimension => "by nodes and dimension",
+        };
         let names = |by_nodes: bool| -> Vec<String> {
             let spaces = self.form.spaces.iter().zip(numbered).filter(|(_, n)| n.by_nodes == by_nodes);
             spaces.map(|(s, _)| format!("`{}`", s.name)).collect()
         };
         match (names(true), names(false)) {
-            (nodes, own) if own.is_empty() => format!("{} numbered by nodes", nodes.join(", ")),
+            (nodes, own) if own.is_empty() => format!("{} numbered {by_nodes}", nodes.join(", ")),
             (nodes, own) if nodes.is_empty() => format!("{} numbered cell by cell", own.join(", ")),
             (nodes, own) => {
-                format!("{} numbered by nodes, {} cell by cell", nodes.join(", "), own.join(", "))
+                format!("{} numbered {by_nodes}, {} cell by cell", nodes.join(", "), own.join(", "))
             }
         }
     }

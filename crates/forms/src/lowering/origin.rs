@@ -9,6 +9,7 @@ use crate::tabulated::{
     Evaluation, Integral, IntegralType, MathFunction, Node, Precision, Role, TabulatedForm,
 };
 use kingpost_fem::cell::{CellShape, orbits_of_points};
+use kingpost_fem::numbering::NumberingOrder;
 use kingpost_interp::{Value, interpret};
 use std::collections::BTreeSet;
 
@@ -131,7 +132,9 @@ impl Origin {
                 state = (state + 0.618_033_988_749_894_9).fract();
                 0.3 + 0.7 * state
             };
-            let inputs = imported.unit_inputs(1, &mut random).map_err(|e| e.to_string())?;
+            let inputs = imported
+                .unit_inputs(1, NumberingOrder::FirstTouch, &mut random)
+                .map_err(|e| e.to_string())?;
             let mut memory = imported.bind(0, &inputs.of(0)).map_err(|e| e.to_string())?;
             interpret(&imported.kernels[0].kernel, &mut memory).map_err(|e| e.to_string())?;
             let outputs = self.form.outputs.iter().filter_map(|o| memory.get(&o.name));

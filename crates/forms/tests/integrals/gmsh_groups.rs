@@ -5,6 +5,7 @@
 use crate::on_meshes::interpreted;
 use kingpost_fem::element::CellShape::{self, Hexahedron, Interval, Quadrilateral, Tetrahedron, Triangle};
 use kingpost_fem::mesh::{CellTags, Mesh};
+use kingpost_fem::numbering::NumberingOrder;
 use kingpost_forms::form::{Form, FunctionSpace, Inputs, Measure, avg, dS, ds, dx, test};
 use kingpost_forms::import::{Imported, from_json};
 use kingpost_forms::lowering::{LoweringOptions, MeshForm};
@@ -439,7 +440,8 @@ fn exported(subdomains: &[i64]) -> Imported {
 
 fn length_of(file: &[u8], subdomains: &[i64]) -> Result<f64, String> {
     let (form, mesh) = (exported(subdomains), Mesh::from_gmsh(file).map_err(|e| e.to_string())?);
-    let inputs = form.mesh_inputs(&mesh, &mut || 0.5).map_err(|e| e.to_string())?;
+    let inputs =
+        form.mesh_inputs(&mesh, NumberingOrder::FirstTouch, &mut || 0.5).map_err(|e| e.to_string())?;
     let mut memory = form.bind(0, &inputs.of(0)).map_err(|e| e.to_string())?;
     interpret(&form.kernels[0].kernel, &mut memory).map_err(|e| e.to_string())?;
     Ok(memory.f64s("y").unwrap().iter().sum())

@@ -5,7 +5,7 @@
 
 use kingpost_fem::element::CellShape;
 use kingpost_fem::mesh::Mesh;
-use kingpost_fem::numbering::Numbering;
+use kingpost_fem::numbering::{Numbering, NumberingOrder};
 use kingpost_fem::sparse::{CsrPart, CsrPattern};
 use kingpost_forms::form::{
     FunctionSpace, coefficient, constant, coordinate, dot, dx, grad, inner, sqrt, test, vector_constant,
@@ -420,20 +420,22 @@ $Elements
 $EndElements
 ";
 
-fn on_square(name: &str) -> (Imported, MeshInputs) {
+fn on_square(name: &str, order: NumberingOrder) -> (Imported, MeshInputs) {
     let imported = from_json(&read(&format!("{name}.json"))).unwrap();
     let mut next = 0.0;
     let mut draw = || {
         next = (next + 0.37) % 1.0;
         next
     };
-    let inputs = imported.mesh_inputs(&Mesh::from_gmsh(SQUARE).unwrap(), &mut draw).unwrap();
+    let inputs = imported.mesh_inputs(&Mesh::from_gmsh(SQUARE).unwrap(), order, &mut draw).unwrap();
     (imported, inputs)
 }
 
 #[test]
 fn the_entities_of_a_subdomain_are_those_of_its_tag() {
-    let (imported, inputs) = on_square("interior_penalty");
+    let (imported, inputs) = on_square("interior_penalty", NumberingOrder::ByDimension);
+    // cells share no numbers, as nodes do not say whether functions jump
+    assert_eq!(inputs.order, NumberingOrder::FirstTouch);
     let list = |kernel: usize, name: &str| inputs.entities[kernel][name].values.to_f64();
     assert_eq!(inputs.cells, 4);
     // the side of tag 1 is the edge of the first two vertices of the first cell
@@ -447,12 +449,19 @@ fn the_entities_of_a_subdomain_are_those_of_its_tag() {
 }
 
 /// Degrees of freedom of a mesh are one where cells share a node, as in the numbering of the
-/// language.
+/// language, in either order.
 #[test]
 fn nodes_on_a_mesh_are_numbered_once() {
-    let (_, inputs) = on_square("laplace");
+    for order in [NumberingOrder::FirstTouch, NumberingOrder::ByDimension] {
+        nodes_are_numbered_once(order);
+    }
+}
+
+fn nodes_are_numbered_once(order: NumberingOrder) {
+    let (_, inputs) = on_square("laplace", order);
+    assert_eq!(inputs.order, order);
     let mesh = Mesh::from_gmsh(SQUARE).unwrap();
-    let numbering = Numbering::new(&mesh, 2).unwrap();
+    let numbering = Numbering::new_in_order(&mesh, 2, order).unwrap();
     let array = &inputs.arrays["p2_dofs"];
     assert_eq!(array.shape, [4, 6]);
     let map = array.values.to_f64();
@@ -460,7 +469,14 @@ fn nodes_on_a_mesh_are_numbered_once() {
         map.iter().map(|n| *n as i64).zip(numbering.dofs().iter().copied()).collect();
     // a bijection, although the nodes of a cell stand in another order: as many pairs as numbers
     let numbers: BTreeSet<i64> = pairs.iter().map(|(n, _)| *n).collect();
-    assert_eq!((numbers.len(), numbering.n_dofs()), (13, 13));
+    assert_eq!((numbers.len(), pairs.len(), numbering.n_dofs()), (13, 13, 13));
+    // by dimension, the eight edges come before the vertices, as in the other numbering
+    let are_last =
+        |map: &[i64]| map.chunks(6).all(|row| row.iter().enumerate().all(|(k, n)| (k < 3) == (*n >= 8)));
+    let [own, other]: [Vec<i64>; 2] =
+        [map.iter().map(|n| *n as i64).collect(), numbering.dofs().iter().map(|n| i64::from(*n)).collect()];
+    let is_by_dimension = order == NumberingOrder::ByDimension;
+    assert_eq!([are_last(&own), are_last(&other)], [is_by_dimension; 2]);
     let x = inputs.arrays["x"].values.to_f64();
     let x_map = inputs.arrays["x_dofs"].values.to_f64();
     for (k, vertex) in mesh.cells().iter().enumerate() {
@@ -472,7 +488,7 @@ fn nodes_on_a_mesh_are_numbered_once() {
 /// The entries of a mass action on ones add up to the area.
 #[test]
 fn a_form_on_a_mesh_computes_with_its_geometry() {
-    let (imported, mut inputs) = on_square("vector_mass");
+    let (imported, mut inputs) = on_square("vector_mass", NumberingOrder::FirstTouch);
     let u = imported.form.functions.iter().find(|f| f.role == Role::Coefficient).unwrap();
     let ones = inputs.arrays.get_mut(u.argument_name()).unwrap();
     let n = ones.values.len();
@@ -491,7 +507,7 @@ fn a_form_on_a_mesh_computes_with_its_geometry() {
 fn meshes_that_do_not_fit_are_refused() {
     let refused = |name: &str, mesh: &Mesh| {
         let imported = from_json(&read(&format!("{name}.json"))).unwrap();
-        imported.mesh_inputs(mesh, &mut || 0.5).unwrap_err().to_string()
+        imported.mesh_inputs(mesh, NumberingOrder::FirstTouch, &mut || 0.5).unwrap_err().to_string()
     };
     let square = Mesh::from_gmsh(SQUARE).unwrap();
     assert_eq!(
