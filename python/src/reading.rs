@@ -9,7 +9,9 @@ use crate::exchange::{self, Exchange};
 use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyCapsuleMethods, PyComplex, PyDict, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::types::{
+    PyBool, PyCapsule, PyCapsuleMethods, PyComplex, PyDict, PyFloat, PyInt, PyString, PyTuple,
+};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
@@ -355,7 +357,15 @@ impl Reader<'_> {
         self.object(&value.getattr(intern!(py, "dtype"))?);
         self.word(memory.getattr(intern!(py, "device_id"))?.extract::<i64>()? as u64);
         self.tuple(&value.getattr(intern!(py, "shape"))?)?;
-        self.tuple(&value.getattr(intern!(py, "strides"))?)?;
+        // as its interface says it, without a tuple of strides
+        let is_row_by_row = value.getattr_opt(intern!(py, "_c_contiguous"))?;
+        match is_row_by_row.is_some_and(|it| it.is(PyBool::new(py, true))) {
+            true => self.word(NONE),
+            false => {
+                self.word(SOME);
+                self.tuple(&value.getattr(intern!(py, "strides"))?)?;
+            }
+        }
         self.reading.addresses.push(memory.getattr(intern!(py, "ptr"))?.extract()?);
         self.reading.cupy = true;
         Ok(true)

@@ -149,7 +149,7 @@ impl<D: Driver> Device for Checked<D> {
         let bound = bind(exe, &args, &scratch, self.info())?;
         let wait = scratch.iter().any(Option::is_some) || guests.iter().any(|guest| guest.copied);
         self.in_pieces(exe, bound.parts(), &mut |calls| self.start(&calls, stream, wait))?;
-        guests.iter().try_for_each(|guest| settle(self, exe, guest))
+        guests.iter().try_for_each(|guest| settle(self, guest))
     }
 
     fn prepare<'a>(
@@ -238,7 +238,7 @@ impl<D: Driver> Device for Checked<D> {
                 self.run(&calls)
             })?
         };
-        guests.iter().try_for_each(|guest| settle(self, exe, guest))?;
+        guests.iter().try_for_each(|guest| settle(self, guest))?;
         Ok(timing)
     }
 }

@@ -396,6 +396,8 @@ pub(crate) struct Guest<'a> {
     pub(crate) foreign: Foreign<'a>,
     pub(crate) buffer: Buffer,
     pub(crate) copied: bool,
+    /// Whether the kernel writes it.
+    pub(crate) written: bool,
 }
 
 /// A device that compiles and runs programs of one target.

@@ -45,7 +45,8 @@ pub(crate) fn admit<'a, D: Driver>(
         if let Arg::Foreign(foreign) = arg {
             let spec = exe.plan.args.iter().find(|spec| spec.name == *name);
             check(exe, name, spec, foreign, device.driver.shares(foreign.place))?;
-            guests.push(guest(device, exe, name, foreign)?);
+            let written = spec.is_some_and(is_written);
+            guests.push(guest(device, exe, (name, written), foreign)?);
         }
     }
     Ok(guests)
@@ -120,14 +121,14 @@ pub(crate) fn fetch<D: Driver>(
 fn guest<'a, D: Driver>(
     device: &Checked<D>,
     exe: &Shared,
-    name: &str,
+    (name, written): (&str, bool),
     foreign: &Foreign<'a>,
 ) -> Result<Guest<'a>, RuntimeError> {
     let (name, foreign) = (name.to_owned(), *foreign);
     if foreign.bytes > 0 && device.driver.shares(foreign.place) {
         let memory = device.driver.adopt(&foreign)?;
         let buffer = device.buffer(foreign.bytes, memory, Some(foreign.region()));
-        return Ok(Guest { name, foreign, buffer, copied: false });
+        return Ok(Guest { name, foreign, buffer, copied: false, written });
     }
     let Some(data) = foreign.host() else {
         let (entry, found) = (exe.entry.clone(), foreign.place.to_string());
@@ -136,7 +137,7 @@ fn guest<'a, D: Driver>(
     let mut buffer = device.allocate(foreign.bytes)?;
     device.upload(&buffer, data)?;
     buffer.region = (foreign.bytes > 0).then(|| foreign.region());
-    Ok(Guest { name, foreign, buffer, copied: true })
+    Ok(Guest { name, foreign, buffer, copied: true, written })
 }
 
 /// The values of an array for one more launch: those that its owner has given it meanwhile.
@@ -153,12 +154,8 @@ pub(crate) fn renew<D: Driver>(
 }
 
 /// What the kernel wrote goes to the owner of the array.
-pub(crate) fn settle<D: Driver>(
-    device: &Checked<D>,
-    exe: &Shared,
-    guest: &Guest<'_>,
-) -> Result<(), RuntimeError> {
-    if !exe.plan.args.iter().any(|spec| spec.name == guest.name && is_written(spec)) {
+pub(crate) fn settle<D: Driver>(device: &Checked<D>, guest: &Guest<'_>) -> Result<(), RuntimeError> {
+    if !guest.written {
         return Ok(());
     }
     if !guest.copied {

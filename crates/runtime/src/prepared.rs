@@ -116,7 +116,7 @@ pub(crate) fn repeat<D: Driver>(
     device.in_pieces(exe, (&values, &prepared.params, prepared.grid), &mut |calls| {
         device.start(&calls, stream, wait)
     })?;
-    guests().try_for_each(|guest| settle(device, exe, guest))
+    guests().try_for_each(|guest| settle(device, guest))
 }
 
 /// Makes one graph of launches, unless one of them copies.
@@ -197,10 +197,7 @@ fn run<D: Driver>(device: &Checked<D>, launches: &[Arc<Prepared<'_>>]) -> Result
         let _turn = device.turn()?;
         device.driver.run_all(&calls)?
     };
-    for one in launches {
-        let exe = &*one.executable.shared;
-        one.values.iter().filter_map(Kept::guest).try_for_each(|guest| settle(device, exe, guest))?;
-    }
+    guests(launches).try_for_each(|guest| settle(device, guest))?;
     Ok(seconds)
 }
 
