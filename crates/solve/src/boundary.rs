@@ -115,8 +115,7 @@ pub fn boundary(device: &dyn Device, mesh: &Mesh) -> Result<Vec<FacetSide>, Solv
 pub fn boundary_by(device: &dyn Device, mesh: &Mesh) -> Result<Option<Vec<FacetSide>>, SolveError> {
     let (shape, n, n_cells, n_items) = (mesh.shape(), mesh.n_vertices(), mesh.n_cells(), mesh.cells().len());
     let facets = shape.facets();
-    // merges count to twice the items
-    if n_items == 0 || i32::try_from(2 * n_items).is_err() {
+    if n_items == 0 || i32::try_from(n_items + n).is_err() {
         return Ok(None);
     }
     let of_shape = |text: &str| {
@@ -128,7 +127,7 @@ pub fn boundary_by(device: &dyn Device, mesh: &Mesh) -> Result<Option<Vec<FacetS
     let lists = PatternKernels::new(device)?;
     let corners: Vec<i32> = facets.iter().flat_map(|facet| facet.iter().map(|v| *v as i32)).collect();
     let (cells, corners) = (buffer_of(device, mesh.cells())?, buffer_of(device, &corners)?);
-    let ([keys, items], _) = lists.sort(device, &cells, n_items)?;
+    let ([keys, items], _) = lists.sort(device, (&cells, n), n_items)?;
     let integers = |n: usize| device.allocate(4 * n as u64);
     let [starts, lengths, found_starts] = [integers(n + 1)?, integers(n + 1)?, integers(n + 1)?];
     device.fill(&lengths, 0)?;

@@ -10,20 +10,25 @@ use std::sync::Arc;
 
 /// Numbers that a work-item adds up in a scan.
 const BLOCK: usize = 256;
+/// Keys that a work-item counts digits of when keys are sorted, and how many digits there are.
+const RUN: usize = 64;
+const DIGITS: usize = 32;
 
 /// The kernels that find patterns.
 ///
 /// Items, the rows of the matrices of all entities, are sorted by the rows of the matrix that they are
-/// added to: merges of sorted runs, each place separately. The entities of a row are neighbours then. Their
-/// distinct columns are counted, counts are added up, and each row takes its columns in ascending order.
+/// added to, digit by digit: how many of each run have each digit says where each one goes. The entities of a row
+/// are neighbours then. Their distinct columns are counted, counts are added up, and each row takes its columns in ascending order.
 /// A binary search in the row finds the place of each entry of an entity's matrix. No update is atomic, so
 /// that all arrays are those of the host, in the same order.
 ///
 /// # Source
-/// Trotter et al. 2023, §3, which sets up on the host; merges after Green et al. 2012.
+/// Trotter et al. 2023, §3, which sets up on the host; digits after Satish et al. 2009.
 pub struct PatternKernels {
     count_up: Executable,
-    merge: Executable,
+    digits: Executable,
+    digit_places: Executable,
+    pairs: Executable,
     starts: Executable,
     split: Executable,
     count: Executable,
@@ -91,9 +96,8 @@ fn checked(sizes: [usize; 2], part: &CsrPart<'_>) -> Result<usize, SolveError> {
 
 /// Whether 32 bits count all that there is.
 fn check_counts(sizes: [usize; 2], entities: usize, [height, width]: [usize; 2]) -> Result<(), SolveError> {
-    // merges count to twice the items
     let items = entities.saturating_mul(height);
-    let largest = [items.saturating_mul(2), items.saturating_mul(width), sizes[0] + BLOCK];
+    let largest = [items.saturating_add(RUN), items.saturating_mul(width), sizes[0] + BLOCK];
     if let Some(most) = largest.into_iter().find(|n| i32::try_from(*n).is_err()) {
         return Err(refused(format!(
             "{most} numbers of a pattern: needed at most {}, as 32 bits count",
@@ -111,7 +115,9 @@ impl PatternKernels {
     pub fn new(device: &dyn Device) -> Result<Self, SolveError> {
         Ok(Self {
             count_up: compiled(device, text!("count_up"))?,
-            merge: compiled(device, text!("merge_runs"))?,
+            digits: compiled(device, text!("count_digits"))?,
+            digit_places: compiled(device, text!("digit_places"))?,
+            pairs: compiled(device, text!("move_pairs"))?,
             starts: compiled(device, text!("first_places"))?,
             split: compiled(device, text!("split_items"))?,
             count: compiled(device, text!("count_columns"))?,
@@ -157,7 +163,7 @@ impl PatternKernels {
         let [term_entities, term_rows] = [integers(n_items)?, integers(n_items)?];
         device.fill(&lengths, 0)?;
 
-        let (sorted, mut seconds) = self.sort(device, rows_of, n_items)?;
+        let (sorted, mut seconds) = self.sort(device, (rows_of, n), n_items)?;
         let [keys, items] = &sorted;
         let place = self.first_places((n + 1, &term_starts), (n_items, keys));
         let arrays = [("items", items), ("entities", &term_entities), ("rows", &term_rows)];
@@ -192,11 +198,12 @@ impl PatternKernels {
         })
     }
 
-    /// The numbers below `n`, sorted by their keys, those of one key ascending; keys first.
+    /// The numbers below `n`, sorted by their keys, those of one key ascending; keys first. Keys are -1 or numbers
+    /// below `n_keys`.
     pub(crate) fn sort(
         &self,
         device: &dyn Device,
-        keys: &Buffer,
+        (keys, n_keys): (&Buffer, usize),
         n: usize,
     ) -> Result<(Pairs, f64), SolveError> {
         let pairs = || -> Result<Pairs, SolveError> {
@@ -205,14 +212,24 @@ impl PatternKernels {
         let (mut from, mut to) = (pairs()?, pairs()?);
         device.copy(keys, &from[0])?;
         let mut seconds = run(device, &[Call::of(&self.count_up, &[("n", n)], &[("items", &from[1])])])?;
-        let mut width = 1;
-        while width < n {
-            let sizes = [("n", n), ("width", width), ("steps", steps(width))];
-            let arrays = [("keys", &from[0]), ("items", &from[1])];
-            let arrays = [&arrays[..], &[("merged_keys", &to[0]), ("merged_items", &to[1])]].concat();
-            seconds += run(device, &[Call::of(&self.merge, &sizes, &arrays)])?;
+        let n_runs = n.div_ceil(RUN);
+        let integers = |n: usize| device.allocate(4 * n as u64);
+        let counts = integers((DIGITS + 1) * n_runs)?;
+        let [before, places] = [integers((DIGITS + 1) * n_runs)?, integers(n)?];
+        device.fill(&counts, 0)?; // what stands after the counts
+        let mut divisor = 1;
+        while divisor <= n_keys && n > 0 {
+            let sizes = [("n", n), ("n_runs", n_runs), ("divisor", divisor)];
+            let of_keys = ("keys", &from[0]);
+            seconds += run(device, &[Call::of(&self.digits, &sizes, &[of_keys, ("counts", &counts)])])?;
+            seconds += self.add_up(device, &counts, DIGITS * n_runs + 1, &before)?.1;
+            let arrays = [of_keys, ("before", &before), ("places", &places)];
+            let place = Call::of(&self.digit_places, &sizes, &arrays);
+            let arrays = [of_keys, ("items", &from[1]), ("places", &places)];
+            let arrays = [&arrays[..], &[("moved_keys", &to[0]), ("moved_items", &to[1])]].concat();
+            seconds += run(device, &[place, Call::of(&self.pairs, &sizes[..1], &arrays)])?;
             std::mem::swap(&mut from, &mut to);
-            width *= 2;
+            divisor *= DIGITS;
         }
         Ok((from, seconds))
     }

@@ -88,7 +88,7 @@ impl SetKernels {
         };
         // the second time for what roundings keep from being connected both ways
         run(device, &[roots, join(&of, &other), join(&other, &of)])?;
-        let ([sorted, members], _) = lists.sort(device, &of, n)?;
+        let ([sorted, members], _) = lists.sort(device, (&of, count), n)?;
         let [starts, places] = [integers(count + 1)?, integers(n)?];
         let first = lists.first_places((count + 1, &starts), (n, &sorted));
         let place = Call::of(&self.places, &sizes[..1], &[("members", &members), ("places", &places)]);
