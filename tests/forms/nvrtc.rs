@@ -88,7 +88,15 @@ fn solvers_compile() {
     for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "kingpost")) {
         // of vectors in space and on tetrahedra, where that is left open
         let open = [("CORNERS", "4"), ("FACETS", "4"), ("SIDES", "3"), ("SIDE", "3"), ("LANES", "4")];
-        let blocks = [("SLICES", "4"), ("TURNS", "3"), ("HEIGHT", "3"), ("MIDDLE", "3"), ("WIDTH", "6")];
+        let blocks = [
+            ("SLICES", "4"),
+            ("LISTS", "4"),
+            ("PART", "p"),
+            ("TURNS", "3"),
+            ("HEIGHT", "3"),
+            ("MIDDLE", "3"),
+            ("WIDTH", "6"),
+        ];
         let text = std::fs::read_to_string(path).unwrap();
         let text = open.iter().chain(&blocks).fold(text, |text, (name, value)| text.replace(name, value));
         // sums by one sub-group, and by groups

@@ -6,7 +6,7 @@ use crate::{
     Call, ConjugateGradients, LinearMethod, LinearOptions, LinearReport, Operator, Preconditioning, Queue,
     SolveError, run,
 };
-use kingpost_runtime::{Buffer, Device, Executable, buffer_of, download_values};
+use kingpost_runtime::{Buffer, Device, Executable, download_values};
 
 /// An interval of eigenvalues, from above zero on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -269,19 +269,6 @@ impl<'d> ChebyshevSolver<'d> {
     }
 }
 
-/// Numbers between -1/2 and 1/2, the same in each run.
-pub(crate) fn pseudo_random(n: usize) -> Vec<f64> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = || {
-        // xorshift64 (Marsaglia 2003)
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
-    };
-    (0..n).map(|_| next()).collect()
-}
-
 /// Eigenvalues of operators, found on the device.
 pub struct Eigenvalues<'d> {
     solver: ConjugateGradients<'d>,
@@ -290,16 +277,19 @@ pub struct Eigenvalues<'d> {
 }
 
 impl<'d> Eigenvalues<'d> {
-    /// Compiles the kernels for a given number of iterations, allocates vectors of `n` numbers, and uploads one
-    /// of pseudo-random numbers.
+    /// Compiles the kernels for a given number of iterations, allocates vectors of `n` numbers, and fills one with
+    /// pseudo-random numbers.
     ///
     /// # Errors
     /// A device that refuses them, no memory.
     pub fn new(device: &'d dyn Device, n: usize, iterations: usize) -> Result<Self, SolveError> {
         let options = LinearOptions { relative: 0.0, look_every: iterations, ..LinearOptions::default() };
+        let random = device.allocate(8 * n as u64)?;
+        let draw = compiled(device, text!("random_numbers"))?;
+        run(device, &[Call::of(&draw, &[("n", n)], &[("x", &random)])])?;
         Ok(Self {
             solver: ConjugateGradients::new(device, n, options)?,
-            random: buffer_of(device, &pseudo_random(n))?,
+            random,
             x: device.allocate(8 * n as u64)?,
         })
     }

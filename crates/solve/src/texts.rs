@@ -184,7 +184,11 @@ mod tests {
     fn programs_are_the_same_in_any_thread() {
         let texts = [
             text!("aggregation/connections").to_owned(),
-            text!("aggregation/count_products").replace("SLICES", "4").replace("GROUP", "32"),
+            text!("aggregation/count_products")
+                .replace("SLICES", "4")
+                .replace("GROUP", "32")
+                .replace("LISTS", "4")
+                .replace("PART", "p"),
             text!("aggregation/inverse_block_diagonal").replace("SIDE", "3"),
             text!("aggregation/rigid_motions").replace("SIDE", "3").replace("TURNS", "3"),
             text!("scan_blocks").to_owned(),

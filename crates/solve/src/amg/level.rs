@@ -66,6 +66,7 @@ pub(super) fn prepare_cycles(device: &dyn Device, side: usize, width: usize) -> 
         Chebyshev::new(device, 1)?;
         // of eigenvalues
         ConjugateGradients::new(device, 1, LinearOptions::default())?;
+        compiled(device, text!("random_numbers"))?;
         compiled(device, text!("dense_product"))?;
         compiled(device, text!("subtract"))
     };
