@@ -75,6 +75,10 @@ impl<'s> Parser<'s> {
 
     /// Reads `lo..hi`. Gives the last value, too, if it is `hi - 1` of one `hi`, else 0.
     fn range(&mut self, c: &mut Cursor<'_, 's>, iname: InameId) -> Result<(Domain, Affine)> {
+        if c.is_word("range") && self.names.get("range").is_none() {
+            let help = "write `0..n` for `range(n)`, and `lo..hi` for `range(lo, hi)`";
+            return Err(fail_help(c.span(), "bounds are written with `..`", help));
+        }
         let lower = self.bounds(c, "max", iname)?;
         c.expect_symbol("..", "and the upper bound")?;
         let upper = self.bounds(c, "min", iname)?;

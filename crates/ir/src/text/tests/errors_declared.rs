@@ -112,6 +112,13 @@ error: expected `..` and the upper bound, found the end of the line
 5 | for i in n
   |           ^
 "#;
+    loop_of_python: header("for i in range(n)"), @r#"
+error: bounds are written with `..`
+ --> 5:10
+5 | for i in range(n)
+  |          ^^^^^
+  = help: write `0..n` for `range(n)`, and `lo..hi` for `range(lo, hi)`
+"#;
     loop_with_colon: header("for i in 0..n:"), @r#"
 error: a loop ends without `:`
  --> 5:14
