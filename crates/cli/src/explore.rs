@@ -10,10 +10,10 @@ use super::transform::TransformArgs;
 use super::values::ParamArg;
 use clap::Args;
 use kingpost::codegen::Program;
-use kingpost::explore::{Compiler, Exploration, Subject, page};
+use kingpost::explore::{Compiler, Exploration, Subject, is_page, page};
 use kingpost::files;
 use kingpost::forms::CellKernel;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Write a page that shows what a kernel is after each step: dependences, iterations, sources
 ///
@@ -22,8 +22,9 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  kingpost explore laplace --dim 2 --degree 1 -o laplace.html     the single-cell strategy of a form
-  kingpost explore my.kingpost -o my.html                           a file with its schedule
+  kingpost explore laplace --dim 2 --degree 1                     the single-cell strategy of a form, as
+                                                                laplace.html
+  kingpost explore my.kingpost -o page.html                       a file with its schedule
   kingpost explore my.kingpost --recipe mine.json -o my.html      your own steps on your own kernel
   kingpost explore my.kingpost --recipe mine.json --param n=70 -o my.html
                                                                 the first picture with n = 70
@@ -37,7 +38,7 @@ pub struct ExploreArgs {
     transform: TransformArgs,
     /// Value of a parameter, for counts and for the first picture; repeat it for each [default: small
     /// ones]
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(short, long, value_name = "NAME=VALUE")]
     param: Vec<ParamArg>,
     /// Show trials of the kernel, which `kingpost tune` wrote there, on the roofline
     #[arg(long, value_name = "FILE")]
@@ -50,8 +51,9 @@ pub struct ExploreArgs {
     /// spills; needs no card
     #[arg(long, value_name = "ARCH", num_args = 0..=1, require_equals = true, default_missing_value = "sm_90")]
     resources: Option<String>,
-    /// File to write
-    #[arg(long, short, value_name = "FILE.html", required_unless_present = "live")]
+    /// File to write [default: the name of WHAT with `.html`, in this folder; a file that is there and is no such
+    /// page stays]
+    #[arg(long, short, value_name = "FILE.html")]
     output: Option<PathBuf>,
     /// Serve the page on 127.0.0.1 with an editor of the file, and analyse what is typed; no code of the kernel
     /// runs, and the file stays as it is
@@ -74,11 +76,31 @@ impl ExploreArgs {
         }
         explore_live::run(what, &ParamArg::collect(&self.param)?, self.port.unwrap_or(0)) // default: any that is free
     }
+
+    /// The file to write.
+    fn output(&self) -> Result<PathBuf, Failure> {
+        if let Some(named) = &self.output {
+            return Ok(named.clone());
+        }
+        let what = &self.source.what;
+        let (file, kernel) = what.split_once('#').map_or((&**what, None), |(file, kernel)| (file, Some(kernel)));
+        let of_name = || Failure::Usage(format!("`{what}` names no page; name one by `-o FILE.html`"));
+        let stem = Path::new(file).file_stem().ok_or_else(of_name)?.to_string_lossy();
+        let name = kernel.map_or_else(|| format!("{stem}.html"), |kernel| format!("{stem}-{kernel}.html"));
+        if Path::new(&name).exists() && !std::fs::read_to_string(&name).is_ok_and(|text| is_page(&text)) {
+            let message = format!("`{name}` is there and is no page of this command; name another by `-o FILE.html`");
+            return Err(Failure::Usage(message));
+        }
+        Ok(name.into())
+    }
 }
 
 /// Runs the command.
 pub fn run(args: &ExploreArgs) -> Result<(), Failure> {
-    let Some(output) = &args.output else { return args.live() };
+    if args.live {
+        return args.live();
+    }
+    let output = &args.output()?;
     let source = args.source.source()?;
     let lowered = source.lower()?;
     let (form, recipe, behind) = args.transform.recipe(&source, lowered)?;

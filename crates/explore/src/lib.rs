@@ -49,7 +49,7 @@ pub use data::{
     Primitive, Refused, Separated, Source, Statement, StepState,
 };
 pub use explorer::Explorer;
-pub use page::{PageError, data, live_page, page};
+pub use page::{PageError, data, is_page, live_page, page};
 pub use performance::{Ceilings, Compiler, Performance, Times, Trial, Used, Work};
 pub use rows::{Conditions, Row, Term};
 pub use session::{Done, Legal, Names, NotApplied, NothingToUndo, Parts, Session, Tried};

@@ -12,6 +12,8 @@ use std::io::Write;
 const LARGEST: usize = 5 << 20;
 
 const TEMPLATE: &str = include_str!("../page/page.html");
+/// What [`is_page`] looks for, in the template.
+const GENERATOR: &str = r#"<meta name="generator" content="kingpost explore">"#;
 const STYLE: &str = include_str!("../page/style.css");
 const EDITOR: &str = include_str!("../page/editor.html");
 const LIVE: &str = include_str!("../page/live.js");
@@ -61,6 +63,12 @@ pub fn page(explored: &Exploration) -> Result<String, PageError> {
         packed = self::packed(&smaller)?;
     }
     Ok(filled(&explored.title, &SCRIPTS.concat(), &packed, ""))
+}
+
+/// Whether a text is a page that [`page`] wrote.
+#[must_use]
+pub fn is_page(text: &str) -> bool {
+    text.contains(GENERATOR)
 }
 
 /// The page of an editor with a text in it, which asks the server that it is from for the data.

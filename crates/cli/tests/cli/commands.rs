@@ -885,6 +885,26 @@ fn what_is_no_kernel_is_told_what_it_is() {
     assert!(error.contains(&format!("there is no folder `{folder}/none`")), "{error}");
 }
 
+/// The page of a kernel has its name unless another is given, and replaces nothing but such a page.
+#[test]
+fn a_page_has_the_name_of_what_it_shows() {
+    let dir = tempfile::tempdir().unwrap();
+    let axpy = write(dir.path(), "axpy.kingpost", AXPY);
+    let explore = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kingpost"));
+        let output = command.args(["explore", &axpy]).current_dir(dir.path()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap() + std::str::from_utf8(&output.stderr).unwrap())
+    };
+    for _ in 0..2 {
+        let (code, told) = explore();
+        assert!(code == Some(0) && told.contains("wrote axpy.html: "), "{told}");
+    }
+    write(dir.path(), "axpy.html", "notes");
+    let (code, told) = explore();
+    assert!(code == Some(2) && told.contains("`axpy.html` is there and is no page of this command"), "{told}");
+    assert_eq!(std::fs::read_to_string(dir.path().join("axpy.html")).unwrap(), "notes");
+}
+
 #[test]
 fn names_files_and_recipes_that_are_not_there() {
     let error = bad(&["print", "laplce"], 2);

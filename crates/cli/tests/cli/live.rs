@@ -166,7 +166,6 @@ fn a_silent_connection_waits_alone() {
 fn other_sources_are_refused() {
     for (args, says) in [
         (vec!["explore", "--live", "laplace"], "--live edits a file"),
-        (vec!["explore", "laplace"], "--output"),
         (vec!["explore", "--live", "a.kingpost", "-o", "a.html"], "cannot be used with"),
     ] {
         let output = crate::kingpost(&args);
