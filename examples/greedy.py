@@ -280,7 +280,15 @@ def share_one(kp, loop, around):
 
 def moves(kp):
     """All moves on the kernel as it is now, with their names."""
-    parts = kp.parts()
+    yield from built(kp.parts())
+    # what the engine itself proposes
+    for tried in kp.call("steps", only=["interchange_inames", "fuse_loops", "distribute_loop"]):
+        for legal in tried["legal"]:
+            yield legal["step"], lines(legal["step"])
+
+
+def built(parts):
+    """Moves of several steps."""
     inside = children(parts)
     for statement, around, own in nests(parts):
         name, index = statement["name"], written(statement)
@@ -317,10 +325,12 @@ def moves(kp):
         if any(child in inside for child in inside[loop]):
             for factor in (4, 8):
                 yield f"jam {loop} {factor}", unroll_and_jam(loop, factor)
-    # what the engine itself proposes
-    for tried in kp.call("steps", only=["interchange_inames", "fuse_loops", "distribute_loop"]):
-        for legal in tried["legal"]:
-            yield legal["step"], lines(legal["step"])
+
+
+def kind(name):
+    """What a move does, whatever it is applied to: its first word and its sizes."""
+    sizes = re.search(r" (\(.*\)|\d+)$", name)
+    return re.split(r"[ (]", name)[0], sizes and sizes[1]
 
 
 def joined(parts):
@@ -408,7 +418,7 @@ def search(kp, say):
         found.sort(key=lambda one: one[0])
         kinds = {}
         for one in found:
-            kinds.setdefault(re.split(r"[ (]", one[1])[0], one)
+            kinds.setdefault(kind(one[1])[0], one)
         outcomes = []
         for _, name, move in list(kinds.values())[:TIMED]:
             kp.attempt(move)
@@ -425,7 +435,33 @@ def search(kp, say):
         kp.attempt(fastest[3])
         way.append(fastest[1])
         say(f"  {best[0] * 1e3:9.3f} ms  {fastest[2]}   ({len(found)} legal moves, {time.time() - start:.0f} s)")
+        for best in repeated(kp, fastest[2], best, say):
+            way.append(best[1])
     return way
+
+
+def repeated(kp, name, best, say):
+    """The same move on other statements and loops, one after the other as each gains: two products of equal form take
+    one round."""
+    tried, gained = {name}, kind(name)[1] is not None
+    while gained:
+        gained = False
+        for other, move in built(kp.parts()):
+            if kind(other) != kind(name) or other in tried:
+                continue
+            tried.add(other)
+            calls = kp.calls
+            try:
+                outcome = timed(kp) if kp.attempt(move) else None
+            except Refused:
+                outcome = None  # as in a search
+            if outcome is None or outcome[0] > GAIN * best[0]:
+                kp.back_to(calls)
+                continue
+            gained, best = True, outcome
+            say(f"  {best[0] * 1e3:9.3f} ms  {other}")
+            yield best
+            break  # the kernel has changed
 
 
 def schedule(kp, say):
