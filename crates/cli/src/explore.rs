@@ -6,6 +6,7 @@ use super::failure::Failure;
 use super::out;
 use super::source::{SourceArgs, is_file, is_json};
 use super::table::grouped;
+use super::text_file::read;
 use super::transform::TransformArgs;
 use super::values::ParamArg;
 use clap::Args;
@@ -83,12 +84,14 @@ impl ExploreArgs {
             return Ok(named.clone());
         }
         let what = &self.source.what;
-        let (file, kernel) = what.split_once('#').map_or((&**what, None), |(file, kernel)| (file, Some(kernel)));
+        let (file, kernel) =
+            what.split_once('#').map_or((&**what, None), |(file, kernel)| (file, Some(kernel)));
         let of_name = || Failure::Usage(format!("`{what}` names no page; name one by `-o FILE.html`"));
         let stem = Path::new(file).file_stem().ok_or_else(of_name)?.to_string_lossy();
         let name = kernel.map_or_else(|| format!("{stem}.html"), |kernel| format!("{stem}-{kernel}.html"));
-        if Path::new(&name).exists() && !std::fs::read_to_string(&name).is_ok_and(|text| is_page(&text)) {
-            let message = format!("`{name}` is there and is no page of this command; name another by `-o FILE.html`");
+        if Path::new(&name).exists() && !read(Path::new(&name)).is_ok_and(|text| is_page(&text)) {
+            let message =
+                format!("`{name}` is there and is no page of this command; name another by `-o FILE.html`");
             return Err(Failure::Usage(message));
         }
         Ok(name.into())

@@ -893,7 +893,10 @@ fn a_page_has_the_name_of_what_it_shows() {
     let explore = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kingpost"));
         let output = command.args(["explore", &axpy]).current_dir(dir.path()).output().unwrap();
-        (output.status.code(), String::from_utf8(output.stdout).unwrap() + std::str::from_utf8(&output.stderr).unwrap())
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap() + std::str::from_utf8(&output.stderr).unwrap(),
+        )
     };
     for _ in 0..2 {
         let (code, told) = explore();
@@ -901,7 +904,10 @@ fn a_page_has_the_name_of_what_it_shows() {
     }
     write(dir.path(), "axpy.html", "notes");
     let (code, told) = explore();
-    assert!(code == Some(2) && told.contains("`axpy.html` is there and is no page of this command"), "{told}");
+    assert!(
+        code == Some(2) && told.contains("`axpy.html` is there and is no page of this command"),
+        "{told}"
+    );
     assert_eq!(std::fs::read_to_string(dir.path().join("axpy.html")).unwrap(), "notes");
 }
 
