@@ -145,11 +145,13 @@ class ndarray:
     def __init__(self, values):
         self.values, self.shape, self.strides, self.dtype = values, values.shape, values.strides, values.dtype
         self.data = types.SimpleNamespace(ptr=values.ctypes.data, device_id=0)
+        self._c_contiguous = values.flags.c_contiguous
 
     @property
     def __cuda_array_interface__(self):
         return {
-            "shape": self.shape, "typestr": self.dtype.str, "descr": self.dtype.descr, "version": 3, "strides": None,
+            "shape": self.shape, "typestr": self.dtype.str, "descr": self.dtype.descr, "version": 3,
+            "strides": None if self._c_contiguous else self.strides,
             "data": (self.data.ptr, False), "stream": ndarray.current or 1,
         }  # fmt: skip
 
@@ -281,6 +283,16 @@ def test_lazy_negatives_are_refused(library, axpy):
     with pytest.raises(kingpost.ArgumentError, match="resolve_neg"):
         axpy(2.0, x, y)
     assert y.values.tolist() == [4.0] * 4
+
+
+def test_arrays_of_cupy_that_do_not_lie_row_by_row_are_told_apart(axpy):
+    x, y = ndarray(np.ones(4)), ndarray(np.zeros(4))
+    for _ in range(3):
+        axpy(2.0, x, y)
+    assert since() == [("axpy", 1)] * 3 and y.values.tolist() == [6.0] * 4
+    with pytest.raises(kingpost.LayoutError):
+        axpy(2.0, x, ndarray(np.zeros(8)[::2]))
+    assert since() == []
 
 
 def test_results_decide_between_libraries(axpy):
