@@ -10,7 +10,8 @@ use kingpost::runtime::{Cache, Optimisation, cuda::nvrtc, open};
 use kingpost::transforms::steps;
 use kingpost::{Loaded, Random, RelativeError};
 
-fn scheduled(program: &str) -> Kernel {
+/// What a program with a schedule after it becomes.
+pub(crate) fn scheduled(program: &str) -> Kernel {
     let (kernel, script) = steps().file(program).unwrap_or_else(|e| panic!("{}", e.render(program)));
     script.unwrap().apply(&kernel).unwrap_or_else(|e| panic!("{e}")).kernel().clone()
 }

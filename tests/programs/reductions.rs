@@ -17,6 +17,7 @@ use kingpost::transforms::{Recipe, Step, steps};
 use kingpost::{Loaded, Random};
 
 /// A kernel with one parameter `n`, steps, and the sizes it runs at.
+#[derive(Clone)]
 struct Case {
     name: String,
     text: String,
@@ -307,14 +308,15 @@ fn empty_ranges() -> Vec<Case> {
     cases
 }
 
+/// A program with a schedule after it.
+fn file(name: &str, program: &str, sizes: &[i64]) -> Case {
+    let (kernel, script) = steps().file(program).unwrap_or_else(|e| panic!("{name}: {}", e.render(program)));
+    let schedule = script.unwrap().apply(&kernel).unwrap_or_else(|e| panic!("{name}: {e}"));
+    case(name, text::print(&kernel), schedule.recipe().steps.clone(), sizes)
+}
+
 /// Examples with a schedule after the program, at sizes that no block divides.
 fn examples() -> Vec<Case> {
-    let file = |name: &str, program: &str, sizes: &[i64]| {
-        let (kernel, script) =
-            steps().file(program).unwrap_or_else(|e| panic!("{name}: {}", e.render(program)));
-        let schedule = script.unwrap().apply(&kernel).unwrap_or_else(|e| panic!("{name}: {e}"));
-        case(name, text::print(&kernel), schedule.recipe().steps.clone(), sizes)
-    };
     // blocks of 32 values and chunks of four blocks: a few hundred values are many of both
     let small = |program: &str| program.replace(" 512)", " 32)").replace(" 64)", " 4)");
     vec![
@@ -326,6 +328,25 @@ fn examples() -> Vec<Case> {
         file("nbody", include_str!("../../examples/nbody.kingpost"), &[1, 64, 150]),
         file("many prefix_sums", &small(include_str!("../../examples/prefix_sums.kingpost")), &[5, 1001]),
         file("many blocks", &small(include_str!("../../examples/total.kingpost")), &[5, 1001]),
+    ]
+}
+
+/// Examples on groups that wait for values of earlier ones, which OpenCL does not have.
+fn ordered() -> Vec<Case> {
+    let program = include_str!("../../examples/prefix_one_pass.kingpost");
+    // blocks of 16 work-items with two values each, and chunks of three of them
+    let steps = ", of_runs_4, of_runs_5, of_runs_6, of_runs_7";
+    let numbers = [
+        ("8192", "32"),
+        (" 32)", " 2)"),
+        ("[256]", "[16]"),
+        ("chunk: 256", "chunk: 3"),
+        (steps, ""),
+    ];
+    let small = numbers.iter().fold(program.to_owned(), |text, (from, to)| text.replace(from, to));
+    vec![
+        file("prefix_one_pass", program, &[0, 1, 1100, 8193]),
+        file("many prefix_one_pass", &small, &[5, 31, 32, 33, 95, 96, 1001]),
     ]
 }
 
@@ -431,7 +452,7 @@ fn check_on(device: &str, cases: &[Case]) {
 
 #[test]
 fn agree_in_c() {
-    check_on("c", &cases());
+    check_on("c", &[cases(), ordered()].concat());
 }
 
 #[test]
@@ -441,7 +462,7 @@ fn agree_in_opencl() {
 
 #[test]
 fn agree_in_cuda() {
-    check_on("cuda", &cases());
+    check_on("cuda", &[cases(), ordered()].concat());
 }
 
 #[test]
@@ -478,7 +499,7 @@ fn cuda_sources_compile() {
         return println!("skipped: {reason}");
     }
     let cache = Cache::from_environment();
-    for case in cases() {
+    for case in [cases(), ordered()].concat() {
         let kernel = Recipe::new(case.steps).apply(&text::parse(&case.text).unwrap()).unwrap();
         let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
         let object = nvrtc::compile_for("sm_90", &program.entry, &program.source, &cache).unwrap();

@@ -1,6 +1,6 @@
 //! What isl has answered, by what it was asked.
 
-use crate::question::{Apart, Covered, NoPair, NothingBetween, Order, Question};
+use crate::question::{Apart, Covered, NoPair, NothingBetween, Order, Question, Written};
 use foldhash::fast::FixedState;
 use kingpost_isl::{self as isl, IslError};
 use std::collections::HashMap;
@@ -24,6 +24,8 @@ pub struct Answers {
     pub(crate) between: Memory<NothingBetween>,
     /// Whether a part of a relation is empty.
     pub(crate) no_pair: Memory<NoPair>,
+    /// Whether all that groups wait for is written.
+    pub(crate) written: Memory<Written>,
 }
 
 impl Answers {
@@ -79,12 +81,13 @@ impl<Q: Question> Memory<Q> {
 
 impl fmt::Debug for Answers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { covered, order, apart, between, no_pair } = self;
+        let Self { covered, order, apart, between, no_pair, written } = self;
         let kept = covered.lock().len()
             + order.lock().len()
             + apart.lock().len()
             + between.lock().len()
-            + no_pair.lock().len();
+            + no_pair.lock().len()
+            + written.lock().len();
         f.debug_struct("Answers").field("kept", &kept).finish()
     }
 }

@@ -228,7 +228,10 @@ fn plan_text(kernel: &Kernel, program: &Program, nodes: &[Nodes]) -> String {
             ArgKind::Scalar => "scalar".to_owned(),
             ArgKind::Buffer { len, access } => format!("buffer of {len} elements, {access:?}").to_lowercase(),
             ArgKind::Table(data) => format!("table of {} constants", data.len()),
-            ArgKind::Scratch { len } => format!("scratch memory of {len} elements"),
+            ArgKind::Scratch { len, zeroed } => {
+                let first = if *zeroed { ", zero before the first launch" } else { "" };
+                format!("scratch memory of {len} elements{first}")
+            }
         };
         let at = if arg.aligned > arg.ty.bytes() {
             format!(", at a multiple of {} bytes", arg.aligned)

@@ -94,7 +94,12 @@ pub enum CodegenError {
     )]
     SubGroupWidth { found: SubGroup, target: Target, widths: String, others: String },
     #[error("{0}")]
-    SubGroup(kingpost_analysis::placement::PlacementError),
+    Placement(kingpost_analysis::placement::PlacementError),
+    #[error(
+        "groups wait for values of earlier ones, and nothing promises that a group of {target} goes on meanwhile; \
+         print it for {others}, or split the launch there"
+    )]
+    NoOrderedGroups { target: Target, others: String },
     #[error(
         "the code of `{callee}` mentions `{argument}`, which its meaning does not; remove it from the code"
     )]

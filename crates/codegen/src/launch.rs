@@ -29,7 +29,7 @@ fn arg(kernel: &Kernel, var: &Variable, target: &TargetDescription) -> Option<Ar
         }
         VarKind::Table(data) if var.space == AddressSpace::Global => ArgKind::Table(data.clone()),
         VarKind::Temporary if var.space == AddressSpace::Global => {
-            ArgKind::Scratch { len: length(kernel, var) }
+            ArgKind::Scratch { len: length(kernel, var), zeroed: false }
         }
         VarKind::Table(_) | VarKind::Temporary => return None,
     };

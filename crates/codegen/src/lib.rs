@@ -107,6 +107,7 @@ mod loop_barriers;
 mod lower;
 mod names;
 mod notes;
+mod ordered;
 mod parameters;
 mod passes;
 pub mod placed;

@@ -166,9 +166,8 @@ pub(crate) fn run(work: &mut Work<'_>, last: Option<&Pass>) -> Result<(), Codege
 }
 
 fn lower(work: &mut Work<'_>) -> Result<(), CodegenError> {
-    let buffers = work.storage.names.clone();
     let mut lower =
-        Lower::new(work.env.clone(), work.placed, work.axes, work.barriers, buffers, work.target)?;
+        Lower::new(work.env.clone(), work.placed, work.axes, work.barriers, work.storage, work.target)?;
     work.function.body = lower.run()?;
     work.env = lower.env;
     Ok(())
@@ -205,7 +204,8 @@ fn work_items(work: &mut Work<'_>) -> Result<(), CodegenError> {
     let body = std::mem::take(&mut work.function.body);
     work.function.body = match work.target.execution {
         Execution::Device => {
-            let mut all = indices(&work.env, work.axes, &body);
+            let mut all = start(work);
+            all.extend(indices(&work.env, work.axes, &body, !all.is_empty()));
             all.extend(body);
             all
         }
@@ -226,7 +226,10 @@ fn local_arrays(work: &mut Work<'_>) -> Result<(), CodegenError> {
 fn groups(work: &mut Work<'_>) -> Result<(), CodegenError> {
     if work.target.is_host() {
         let body = std::mem::take(&mut work.function.body);
-        work.function.body = group_loops(body, &mut work.env, work.axes, &mut work.function);
+        // each group of a host runs to its end before the next one, if that waits for it
+        let in_order = !work.placed.placement.awaited.is_empty();
+        let kind = if in_order { LoopKind::Sequential } else { LoopKind::Groups };
+        work.function.body = group_loops(body, &mut work.env, work.axes, &mut work.function, kind);
     }
     Ok(())
 }
@@ -293,9 +296,17 @@ fn maps(function: &Function) -> BTreeMap<Name, ScalarType> {
     integers.map(|(name, ty)| (name.clone(), ty.loaded())).collect()
 }
 
-/// Declarations of the hardware indices that statements use.
-fn indices(env: &Env<'_>, axes: &Axes, body: &Block) -> Block {
+/// Takes the place of a group in the order of the launch, if groups wait for earlier ones.
+fn start(work: &Work<'_>) -> Block {
+    let Some(ordered) = &work.storage.ordered else { return Block::new() };
+    let index = work.env.hardware(true, 0);
+    ordered.start(&work.storage.names, work.env.name(index), index_type(&work.env, index))
+}
+
+/// Declarations of the hardware indices that statements use, less that of ordered groups.
+fn indices(env: &Env<'_>, axes: &Axes, body: &Block, ordered: bool) -> Block {
     let hardware = [true, false].into_iter().flat_map(|group| (0..3_u8).map(move |axis| (group, axis)));
+    let hardware = hardware.filter(|index| !ordered || *index != (true, 0));
     let on_axis = hardware.filter(|(group, axis)| !axes.inames(*group, usize::from(*axis)).is_empty());
     let mut wanted: Vec<_> = on_axis.map(|(group, axis)| (group, axis, false)).collect();
     crate::ast::for_each_name(body, &mut |name| {
@@ -318,7 +329,13 @@ fn index_type(env: &Env<'_>, index: kingpost_ir::InameId) -> ScalarType {
 }
 
 /// Loops over the groups, g.0 innermost; their extents are the last parameters.
-fn group_loops(mut body: Block, env: &mut Env<'_>, axes: &Axes, function: &mut Function) -> Block {
+fn group_loops(
+    mut body: Block,
+    env: &mut Env<'_>,
+    axes: &Axes,
+    function: &mut Function,
+    kind: LoopKind,
+) -> Block {
     for axis in 0..3_u8 {
         if axes.grid[usize::from(axis)].is_none() {
             continue;
@@ -332,7 +349,7 @@ fn group_loops(mut body: Block, env: &mut Env<'_>, axes: &Axes, function: &mut F
             lower: Expr::int(0),
             upper: Expr::var(&extent),
             step: 1,
-            kind: LoopKind::Groups,
+            kind,
             rolled: false,
             flag: None,
             body,

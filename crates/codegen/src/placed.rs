@@ -33,7 +33,9 @@ impl<'k> PlacedKernel<'k> {
             Ok(placement) => Ok(Self { kernel: analysis.kernel(), placement: placement.clone() }),
             Err(PlacementError::Refused(refusal)) => Err(CodegenError::Refused(refusal)),
             Err(PlacementError::Storage(error)) => Err(CodegenError::Storage(error)),
-            Err(error @ PlacementError::NotByLane { .. }) => Err(CodegenError::SubGroup(error)),
+            Err(error @ (PlacementError::NotByLane { .. } | PlacementError::Awaited { .. })) => {
+                Err(CodegenError::Placement(error))
+            }
             Err(PlacementError::Calls(error)) => Err(CodegenError::Internal {
                 what: format!("a kernel that is not well formed: {error}"),
                 kernel: kingpost_ir::text::print(analysis.kernel()),

@@ -176,8 +176,10 @@ impl LaunchPlan {
             let len = match &spec.kind {
                 ArgKind::Param | ArgKind::Scalar => return Ok(sum),
                 ArgKind::Table(data) => data.len() as u64,
-                ArgKind::Buffer { len, .. } | ArgKind::Scratch { len } => u64::try_from(len.eval(params)?)
-                    .map_err(|_| HostExprError::Negative(spec.name.clone()))?,
+                ArgKind::Buffer { len, .. } | ArgKind::Scratch { len, .. } => {
+                    u64::try_from(len.eval(params)?)
+                        .map_err(|_| HostExprError::Negative(spec.name.clone()))?
+                }
             };
             let bytes = len.checked_mul(spec.ty.bytes()).ok_or_else(overflow)?;
             sum.checked_add(bytes).ok_or_else(overflow)
@@ -238,10 +240,13 @@ pub enum ArgKind {
     /// A constant table: the runtime uploads it once and passes it as a read-only buffer.
     Table(TableData),
     /// A temporary in global memory: the runtime allocates it for the launch; its first values are
-    /// undefined.
+    /// undefined, or zero.
     Scratch {
         /// Elements to allocate.
         len: HostExpr,
+        /// Whether they are zero before the first launch, which leaves what the next one needs.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        zeroed: bool,
     },
 }
 

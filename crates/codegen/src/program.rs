@@ -109,6 +109,7 @@ pub(crate) fn program(
     let mut features = launch::features(placed.kernel, target, source.doubles, source.wide_atomics);
     features.extend(launch::features_of_calls(placed.kernel, target)?);
     let mut plan = launch::plan(placed.kernel, target, &axes, &code, features)?;
+    crate::ordered::change_plan(placed, target, &mut plan);
     plan.preconditions.extend(code.integers.iter().cloned());
     let entry = code.function.name.to_string();
     let untrusted = if trust { Vec::new() } else { callees::foreign(placed.kernel, target)? };
@@ -149,7 +150,7 @@ pub(crate) fn lower(
     let mut env = Env::new(kernel);
     let axes = Axes::new(&mut env)?;
     crate::lower::shuffle::check_size(placed, &axes)?;
-    let storage = Storage::new(placed, &mut env)?;
+    let storage = Storage::new(placed, target, &mut env)?;
     check_bounds(kernel)?;
     enter_hardware(&mut env, &axes);
     let mut completions = Completions::new(kernel, target)?;
@@ -171,7 +172,10 @@ pub(crate) fn lower(
         items_of_last: None,
         body: Vec::new(),
     };
-    let function = aligned_for_calls(kernel, &storage, target, function)?;
+    let mut function = aligned_for_calls(kernel, &storage, target, function)?;
+    if let Some(ordered) = &storage.ordered {
+        ordered.change_params(&env.var_names, &mut function.params);
+    }
     let privates = storage.privates.clone();
     let mut work = Work {
         placed,

@@ -5,6 +5,7 @@ use crate::declare::Private;
 use crate::env::Env;
 use crate::error::CodegenError;
 use crate::lower::place::is_plain_scalar;
+use crate::ordered::Ordered;
 use crate::placed::PlacedKernel;
 use crate::target::TargetDescription;
 use kingpost_ir::layout::vector_lanes;
@@ -20,6 +21,8 @@ pub(crate) struct Storage {
     pub(crate) privates: Vec<Private>,
     /// Buffers of a group.
     pub(crate) locals: Vec<Declare>,
+    /// What groups need that wait for each other.
+    pub(crate) ordered: Option<Ordered>,
 }
 
 /// A buffer while its sharers are collected.
@@ -38,8 +41,12 @@ impl Storage {
     ///
     /// # Errors
     /// A temporary that cannot be declared: a global integer, one of parametric size, or sharing
-    /// with another type.
-    pub(crate) fn new(placed: &PlacedKernel<'_>, env: &mut Env<'_>) -> Result<Self, CodegenError> {
+    /// with another type; groups that wait for each other where the target has no such ones.
+    pub(crate) fn new(
+        placed: &PlacedKernel<'_>,
+        target: &'static TargetDescription,
+        env: &mut Env<'_>,
+    ) -> Result<Self, CodegenError> {
         let kernel = placed.kernel;
         let mut names = env.var_names.clone();
         let mut buffers: Vec<Buffer> = Vec::new();
@@ -83,11 +90,14 @@ impl Storage {
                 len,
             });
         }
-        Ok(Self::from_buffers(names, buffers))
+        let mut storage = Self::from_buffers(names, buffers);
+        storage.ordered = Ordered::of(placed, target, env)?;
+        storage.locals.extend(storage.ordered.as_ref().map(Ordered::shared));
+        Ok(storage)
     }
 
     fn from_buffers(names: Vec<Name>, buffers: Vec<Buffer>) -> Self {
-        let mut result = Self { names, privates: Vec::new(), locals: Vec::new() };
+        let mut result = Self { names, privates: Vec::new(), locals: Vec::new(), ordered: None };
         for b in buffers {
             if b.space == AddressSpace::Local {
                 let plain = Declare::scalar(b.name, b.ty, None);

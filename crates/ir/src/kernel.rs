@@ -122,6 +122,10 @@ pub struct Launch {
     /// shared memory. Else the code declares as many as its target lets it declare.
     #[serde(default)]
     pub dynamic_local: bool,
+    /// Whether groups start in the order of their index along `g.0`, so that one may wait for values of those
+    /// before it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ordered_groups: bool,
 }
 
 /// What [`Launch::resident_groups`] may be.

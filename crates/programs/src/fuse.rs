@@ -293,7 +293,9 @@ impl Merge<'_> {
         }
         let (a, b) = (first.launch, second.launch);
         let resident_groups = if a.resident_groups == b.resident_groups { a.resident_groups } else { None };
-        self.kernel.launch = Launch { resident_groups, dynamic_local: a.dynamic_local || b.dynamic_local };
+        let dynamic_local = a.dynamic_local || b.dynamic_local;
+        let ordered_groups = a.ordered_groups || b.ordered_groups;
+        self.kernel.launch = Launch { resident_groups, dynamic_local, ordered_groups };
         name.clone_into(&mut self.kernel.name);
     }
 

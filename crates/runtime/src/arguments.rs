@@ -47,7 +47,7 @@ fn is_given(spec: &ArgSpec) -> bool {
 pub(crate) fn scratch(exe: &Shared, args: &[(&str, Arg<'_>)]) -> Result<Vec<Option<u64>>, RuntimeError> {
     let params = parameters(exe, &collect(exe, args)?)?;
     let bytes = |spec: &ArgSpec| match &spec.kind {
-        ArgKind::Scratch { len } => size(exe, spec, len, &params).map(Some),
+        ArgKind::Scratch { len, .. } => size(exe, spec, len, &params).map(Some),
         ArgKind::Param | ArgKind::Scalar | ArgKind::Buffer { .. } | ArgKind::Table(_) => Ok(None),
     };
     exe.plan.args.iter().map(bytes).collect()
@@ -143,7 +143,7 @@ fn describe(spec: &ArgSpec) -> String {
         ArgKind::Scalar => format!("a scalar of type `{}`", spec.ty),
         ArgKind::Buffer { len, .. } => format!("a buffer of {len} elements of `{}`", spec.ty),
         ArgKind::Table(_) => format!("a table of `{}`", spec.ty),
-        ArgKind::Scratch { len } => format!("scratch memory of {len} elements of `{}`", spec.ty),
+        ArgKind::Scratch { len, .. } => format!("scratch memory of {len} elements of `{}`", spec.ty),
     }
 }
 

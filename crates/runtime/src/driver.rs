@@ -10,7 +10,7 @@ use crate::fork::{delay_forks, forks, watch_forks};
 use crate::interrupt::check_interrupt;
 use crate::limits::check_limits;
 use crate::resources::Resources;
-use kingpost_codegen::{ArgKind, Entry, Program};
+use kingpost_codegen::{ArgKind, ArgSpec, Entry, Program};
 use kingpost_ir::Complex;
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
@@ -341,14 +341,21 @@ impl<D: Driver> Checked<D> {
         if piece.is_empty() { Ok(()) } else { run(piece) }
     }
 
-    /// Memory for the temporaries of a launch that all work-groups share, all poison.
+    /// Memory for the temporaries of a launch that all work-groups share, all poison or zero.
     pub(crate) fn allocate_scratch(
         &self,
         exe: &Shared,
         args: &[(&str, Arg<'_>)],
     ) -> Result<Vec<Option<Buffer>>, RuntimeError> {
         let sizes = scratch(exe, args)?;
-        sizes.into_iter().map(|bytes| bytes.map(|n| self.allocate(n)).transpose()).collect()
+        let of = |(spec, bytes): (&ArgSpec, Option<u64>)| {
+            let Some(buffer) = bytes.map(|n| self.allocate(n)).transpose()? else { return Ok(None) };
+            if matches!(spec.kind, ArgKind::Scratch { zeroed: true, .. }) {
+                self.fill(&buffer, 0)?;
+            }
+            Ok(Some(buffer))
+        };
+        exe.plan.args.iter().zip(sizes).map(of).collect()
     }
 
     /// The code of a program: of each function that is launched.

@@ -325,9 +325,9 @@ impl From<PlacementError> for Refusal {
         match error {
             PlacementError::Refused(refusal) => PLACEMENT.not_proved(*refusal),
             PlacementError::Storage(error) => (*error).into(),
-            error @ (PlacementError::NotByLane { .. } | PlacementError::Calls(_)) => {
-                PLACEMENT.unfit(error.to_string())
-            }
+            error @ (PlacementError::NotByLane { .. }
+            | PlacementError::Awaited { .. }
+            | PlacementError::Calls(_)) => PLACEMENT.unfit(error.to_string()),
             PlacementError::Isl(error) => error.into(),
         }
     }

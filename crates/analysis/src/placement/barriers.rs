@@ -44,6 +44,8 @@ pub struct Placement {
     pub sliced: Vec<Vec<bool>>,
     /// For each variable that the work-items of a sub-group hold, its [`lane_axis`](super::lane_axis).
     pub lanes: Vec<Option<(usize, i64)>>,
+    /// The temporaries of which groups wait for elements that earlier ones write, sorted.
+    pub awaited: Vec<VarId>,
 }
 
 /// For each variable the barriers that its dependences need, if they are those of the kernel

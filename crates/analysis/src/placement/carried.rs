@@ -93,6 +93,9 @@ fn has_same_surroundings(before: &Kernel, draft: &Kernel) -> bool {
         })
         && draft.vars.ids().skip(before.vars.len()).all(|v| !is_symbol(draft, v))
         // the axes of each launch would have to be the same
+        // what groups wait for is found again
+        && !before.launch.ordered_groups
+        && !draft.launch.ordered_groups
         && !before.has_launches()
         && !draft.has_launches()
         && !is_vector(before)

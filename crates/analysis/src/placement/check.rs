@@ -4,6 +4,7 @@ use crate::Analysis;
 use crate::answers::Answers;
 use crate::deps::{AccessSite, Dependence, DependenceKind, Kinds};
 use crate::placement::asynchronous::Later;
+use crate::placement::awaited::{check_awaited, may_await};
 use crate::placement::axes::{Axis, Coordinate, LaunchAxes, axis_of, first_bounded_by};
 use crate::placement::barriers::{Barrier, Placement, Scope};
 use crate::placement::refusal::{PlacementError, Refusal, RefusalReason};
@@ -61,7 +62,8 @@ fn placement_of(analysis: &Analysis) -> Result<Placement, PlacementError> {
     let sites = analysis.all_sites();
     let sliced: Vec<_> = kernel.vars.ids().map(|v| sliced_axes(poly, v, &sites[v.index()])).collect();
     let lanes = lanes_of(poly, &axes, sites)?;
-    let mut placement = Placement { axes: axes.axes.clone(), barriers: Vec::new(), sliced, lanes };
+    let (barriers, awaited) = (Vec::new(), Vec::new());
+    let mut placement = Placement { axes: axes.axes.clone(), barriers, sliced, lanes, awaited };
     let later = Later::of(analysis)?;
     if !axes.axes.is_empty() || vector || later.any() || kernel.has_launches() {
         let answers = &**analysis.answers();
@@ -73,16 +75,20 @@ fn placement_of(analysis: &Analysis) -> Result<Placement, PlacementError> {
             launches: launches(poly),
             later: &later,
             barriers: &mut placement.barriers,
+            awaited: BTreeSet::new(),
         };
         // every work-item has its copy of what is private, and lanes of a vector run together
         let private = |v: VarId| kernel.vars[v].space == AddressSpace::Private;
         let kinds = |v| if private(v) && !vector { Kinds::Flows } else { Kinds::All };
         let kinds = |v| analysis.carried(v).is_none().then(|| kinds(v));
-        for d in analysis.dependences_of_kinds(&kinds)? {
+        let dependences = analysis.dependences_of_kinds(&kinds)?;
+        for d in &dependences {
             let Some(launch) = checker.launch_of(d)? else { continue };
             checker.check(d, &launch)?;
             checker.check_lanes(d, &launch)?;
         }
+        placement.awaited = checker.awaited.into_iter().collect();
+        placement.awaited.iter().try_for_each(|var| check_awaited(analysis, *var, &dependences))?;
     }
     placement.barriers.sort();
     placement.barriers.dedup();
@@ -168,6 +174,8 @@ struct Checker<'a, 'k> {
     launches: BTreeMap<Option<InameId>, Vec<Axis>>,
     later: &'a Later,
     barriers: &'a mut Vec<Barrier>,
+    /// What groups wait for.
+    awaited: BTreeSet<VarId>,
 }
 
 impl Checker<'_, '_> {
@@ -219,7 +227,11 @@ impl Checker<'_, '_> {
             }
         } else {
             let reason = if updates { self.not_atomic(d) } else { RefusalReason::AcrossGroups };
-            self.refuse_any(d, launch, &groups, reason)?;
+            if may_await(self.poly, d) && self.crosses(d, launch, &groups)? {
+                self.awaited.insert(d.var);
+            } else {
+                self.refuse_any(d, launch, &groups, reason)?;
+            }
         }
         let mut apart: Vec<_> = items.iter().filter_map(|axis| self.part_along(d, *axis)).collect();
         if self.later.completes(d.source, d.var) {
@@ -399,6 +411,17 @@ impl Checker<'_, '_> {
             self.refuse(d, launch, self.difference(d, *axis), reason)?;
         }
         Ok(())
+    }
+
+    /// Whether there may be pairs that differ on one of the axes.
+    fn crosses(&self, d: &Dependence, launch: &OneLaunch, axes: &[Axis]) -> Result<bool, PlacementError> {
+        for axis in axes {
+            let Some(part) = launch.part(self.difference(d, *axis)) else { continue };
+            if !self.answers.no_pair.answer(&NoPair { relation: d.told().clone(), part })? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Refuses if there are pairs in one launch that differ so.

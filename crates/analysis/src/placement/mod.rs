@@ -15,6 +15,9 @@
 //! | sub-group | as local | as local, and between sub-groups a flow is refused |
 //! | global | commuting updates, which must be atomic | atomic updates, or a barrier |
 //!
+//! In kernels with ordered groups a global value may flow to a later group along `g.0`, which then waits for it:
+//! see `awaited`.
+//!
 //! Between launches everything in global memory is ordered, and nothing else lives on: a flow through the
 //! other spaces is refused, reuse does not matter. What is said here holds within one launch; only the axes
 //! of its own loops count.
@@ -41,6 +44,7 @@
 //! an array element of its own leaves a lane.
 
 mod asynchronous;
+mod awaited;
 mod axes;
 mod barriers;
 mod carried;

@@ -66,6 +66,14 @@ pub enum PlacementError {
         /// The first instruction that writes it.
         insn: String,
     },
+    /// What a group would wait for is not written once, before it is read.
+    #[error("groups would wait for values of `{var}` of earlier ones, and {why} [ordered groups]")]
+    Awaited {
+        /// The temporary.
+        var: String,
+        /// Why not.
+        why: String,
+    },
     /// The kernel has statements that are no call of the callee they name.
     #[error("{0}")]
     Calls(kingpost_ir::KernelError),

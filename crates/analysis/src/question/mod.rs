@@ -5,6 +5,7 @@
 //! loops were renamed, is the same value. Symbols go by name: witnesses hold their values.
 
 mod alive;
+mod awaited;
 mod covered;
 mod instances;
 mod order;
@@ -17,6 +18,7 @@ mod tests;
 mod values;
 
 pub(crate) use alive::NothingBetween;
+pub(crate) use awaited::Written;
 pub(crate) use covered::{Covered, Footprint, Index};
 pub(crate) use instances::{Instances, Symbols, Union, union_of};
 pub(crate) use order::{Apart, Order, Ordered};

@@ -127,7 +127,7 @@ fn only_work<'p>(parts: &'p [Part], iname: InameId, around: &mut Vec<&'p Level>)
     None
 }
 
-fn none(operation: &str, found: &str) -> TransformError {
+pub(super) fn none(operation: &str, found: &str) -> TransformError {
     let cause = Refusal::argument("loops", found, "such a loop");
     TransformError { operation: operation.into(), cause }
 }

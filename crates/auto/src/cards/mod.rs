@@ -8,6 +8,7 @@ mod blocks;
 mod counts;
 mod lanes;
 mod map;
+mod one_launch;
 mod panels;
 mod prepare;
 mod rows;
@@ -92,6 +93,7 @@ enum Beginning {
     Prepared(Preparation),
     Counts,
     Scan,
+    OneLaunch,
     /// With this many sub-groups for a row.
     Rows(i64),
     /// With this loop of a band as the outermost one over tiles.
@@ -130,7 +132,7 @@ pub fn propose_for_card(
     let prepared = PREPARATIONS.into_iter().filter(|(name, _)| !(is_parallel && DIAGONALS.contains(name)));
     let all: Vec<Beginning> = prepared
         .map(Beginning::Prepared)
-        .chain([Beginning::Counts, Beginning::Scan])
+        .chain([Beginning::Counts, Beginning::Scan, Beginning::OneLaunch])
         .chain(SUB_GROUPS.map(Beginning::Rows))
         .chain((0..LOOPS).map(Beginning::Panels))
         .collect();
@@ -161,6 +163,7 @@ impl Beginning {
             Self::Prepared((_, prepare)) => prepare(&mut draft)?,
             Self::Counts => draft.restart("counts of each group", Draft::count_by_groups)?,
             Self::Scan => draft.restart("totals of blocks", Draft::scan_in_blocks)?,
+            Self::OneLaunch => draft.restart("totals in one launch", Draft::scan_in_one_launch)?,
             Self::Rows(count) => draft.restart("rows in registers", |d| d.hold_rows(count))?,
             Self::Panels(first) => draft.restart("panels", |d| d.tile_panels(first))?,
         }
@@ -180,6 +183,7 @@ impl Beginning {
             }
             Self::Counts => Ok(Mapped::of("counts of each group", draft)),
             Self::Scan => Ok(Mapped::of("totals of blocks", draft)),
+            Self::OneLaunch => Ok(Mapped::of("totals in one launch", draft)),
             Self::Rows(count) => Ok(Mapped::of(&format!("rows in registers of {count} sub-groups"), draft)),
             Self::Panels(first) => in_panels(first, draft),
         }
@@ -393,11 +397,9 @@ mod tests {
     fn columns_become_rows_in_local_memory() {
         let turn = "for i in 0..n\n  for j in 0..n\n    s: a[j, i] = b[i, j]\n";
         let found = proposals(turn);
-        assert!(
-            has(&found, &["prefetch_array(b, ", "work_items: [32, 8]", "pad_array("]),
-            "{}",
-            found[0].text(true)
-        );
+        for items in ["work_items: [32, 8]", "work_items: [64, 8]"] {
+            assert!(has(&found, &["prefetch_array(b, ", items, "pad_array("]), "{}", found[0].text(true));
+        }
         same_results(turn, &found, "tiles of");
     }
 
@@ -471,6 +473,8 @@ mod tests {
         let found = proposals(body);
         assert!(has(&found, &["parallelise_scan(", "space: global)", "split_launch(", "reduce_in_tree("]));
         same_results(body, &found, "totals of blocks");
+        assert!(has(&found, &["chunk: 256)", "launch_hint(ordered_groups: true)", "alias_storage("]));
+        same_results(body, &found, "totals in one launch");
     }
 
     #[test]

@@ -32,8 +32,8 @@ impl Tiling {
     ];
 }
 
-/// Sides of a square whose columns are read, and its rows that work-items have at a time.
-const SQUARE: [i64; 2] = [32, 8];
+/// Rows that work-items have at a time of a square whose columns are read.
+const ROWS: i64 = 8;
 
 /// Two loops around a statement that reads columns.
 struct Turn {
@@ -71,7 +71,7 @@ impl Draft<'_> {
         if let Some((around, sums)) = self.product(&launch.site) {
             return self.tile_product(&around, sums, tiling);
         }
-        self.turn(&launch.site).map_or(Ok(()), |turn| self.tile_turn(turn))
+        self.turn(&launch.site).map_or(Ok(()), |turn| self.tile_turn(turn, tiling.items[0] * tiling.block[0]))
     }
 
     /// Products of further loops around are on the next axis.
@@ -147,12 +147,12 @@ impl Draft<'_> {
     }
 
     /// Reads rows of a square of columns into local memory.
-    fn tile_turn(&mut self, turn: Turn) -> Tried {
+    fn tile_turn(&mut self, turn: Turn, side: i64) -> Tried {
         self.schedule.reorder([&turn.across, &turn.along])?;
-        let [row_tiles, rows] = self.make(SplitIname::new(&turn.across, SQUARE[0]))?;
-        let [tiles, places] = self.make(SplitIname::new(&turn.along, SQUARE[0]))?;
+        let [row_tiles, rows] = self.make(SplitIname::new(&turn.across, side))?;
+        let [tiles, places] = self.make(SplitIname::new(&turn.along, side))?;
         self.make(InterchangeInames::new(rows.name(), tiles.name()))?;
-        let [_, items] = self.make(SplitIname::new(rows.name(), SQUARE[1]))?;
+        let [rounds, items] = self.make(SplitIname::new(rows.name(), ROWS))?;
         let axes = [AxisTag::Group(1), AxisTag::Group(0), AxisTag::Local(1), AxisTag::Local(0)];
         for (l, axis) in [&row_tiles, &tiles, &items, &places].into_iter().zip(axes) {
             self.make(Tag::new(l.name(), axis))?;
@@ -160,9 +160,10 @@ impl Draft<'_> {
         let Some(across) = self.kernel().iname(items.name()) else { return Ok(()) };
         let in_rows = |access: &Access| access.index.last().is_some_and(|e| e.mentions(across));
         for (var, text) in self.reads_of(&turn.statement, in_rows) {
-            self.hold(&var, text, tiles.name(), &SQUARE)?;
+            self.hold(&var, text, tiles.name(), &[side, ROWS])?;
         }
-        Ok(())
+        // without guards in whole squares, so that all stores are under way together
+        self.make(Tag::new(rounds.name(), AxisTag::Unrolled))
     }
 
     /// Blocks of a loop for the work-items, which take turns so that neighbours are side by side.
@@ -204,7 +205,11 @@ impl Draft<'_> {
     }
 
     /// Some of what a statement reads of arrays in global memory: names and texts.
-    fn reads_of(&self, statement: &str, wanted: impl Fn(&Access) -> bool) -> Vec<(String, String)> {
+    pub(super) fn reads_of(
+        &self,
+        statement: &str,
+        wanted: impl Fn(&Access) -> bool,
+    ) -> Vec<(String, String)> {
         let kernel = self.kernel();
         let mut found: Vec<(String, String)> = Vec::new();
         for insn in kernel.insns.values().filter(|insn| insn.name == statement) {

@@ -125,6 +125,9 @@ impl<'k> Lower<'k> {
         let insn: &'k Insn = &self.kernel.insns[id];
         let ty = self.kernel.vars[insn.lhs.var].ty;
         let place = self.place(&insn.lhs)?;
+        if let Some(received) = self.received(&place, id)? {
+            return Ok(received);
+        }
         let value = self.expr_for(&insn.rhs, ty)?;
         let value = match insn.update_op() {
             // arguments of a function, which OpenCL does not convert
@@ -132,6 +135,11 @@ impl<'k> Lower<'k> {
             Some(_) if ty.is_real() => self.stored(value, ty.loaded()),
             op => self.stored(self.clamped(value, op, ty), ty),
         };
+        if let Some(ordered) = &self.ordered
+            && let Some(published) = ordered.publish(insn.lhs.var, &place, ty, &value, id)
+        {
+            return Ok(published);
+        }
         Ok(match insn.op {
             WriteOp::Assign => Stmt::Assign { place, op: None, value, origin: Some(id) },
             WriteOp::Update { op, atomic: false } => update(place, op, ty, value, Some(id)),
@@ -161,6 +169,16 @@ impl<'k> Lower<'k> {
                 }
             }
         })
+    }
+
+    /// Waits for what the instruction copies, if earlier groups write that.
+    fn received(&mut self, to: &Place, id: InsnId) -> Result<Option<Stmt>, CodegenError> {
+        let kingpost_ir::Expr::Load(access) = &self.kernel.insns[id].rhs else { return Ok(None) };
+        if !self.placed.placement.awaited.contains(&access.var) {
+            return Ok(None);
+        }
+        let (place, ty) = (self.place(access)?, self.kernel.vars[access.var].ty);
+        Ok(self.ordered.as_ref().and_then(|ordered| ordered.receive(access.var, &place, ty, to, id)))
     }
 
     /// The value of an update of `ty`: where a minimum or maximum is that of its variable, the

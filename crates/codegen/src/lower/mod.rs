@@ -17,7 +17,9 @@ use crate::barriers::BarrierPlan;
 use crate::callees;
 use crate::env::Env;
 use crate::error::CodegenError;
+use crate::ordered::Ordered;
 use crate::placed::PlacedKernel;
+use crate::storage::Storage;
 use crate::target::TargetDescription;
 use kingpost_ir::calls::{Call, CallPlace};
 use kingpost_ir::{Affine, InameId, Kernel, Node};
@@ -53,6 +55,8 @@ pub(crate) struct Lower<'k> {
     pub(crate) target: &'static TargetDescription,
     /// Calls that have code for the target.
     calls: BTreeMap<CallPlace, Call>,
+    /// What groups need that wait for each other.
+    ordered: Option<Ordered>,
 }
 
 impl<'k> Lower<'k> {
@@ -67,7 +71,7 @@ impl<'k> Lower<'k> {
         placed: &'k PlacedKernel<'k>,
         axes: &'k Axes,
         barriers: &'k BarrierPlan,
-        buffers: Vec<Name>,
+        storage: &Storage,
         target: &'static TargetDescription,
     ) -> Result<Self, CodegenError> {
         let kernel = env.kernel;
@@ -79,7 +83,7 @@ impl<'k> Lower<'k> {
             env,
             scope: Vec::new(),
             prelude: vec![Vec::new()],
-            buffers,
+            buffers: storage.names.clone(),
             strides: vec![OnceCell::new(); kernel.vars.len()],
             open_guards: None,
             at_lane_zero: false,
@@ -87,6 +91,7 @@ impl<'k> Lower<'k> {
             stage: None,
             target,
             calls: callees::with_code(kernel, target)?,
+            ordered: storage.ordered.clone(),
         })
     }
 

@@ -29,6 +29,7 @@ pub(crate) const C: TargetDescription = TargetDescription {
     contraction: Contraction { options: Some(["-ffp-contract=fast", "-ffp-contract=off"]), forbidden: "" },
     vectors: Vectors::OfCompilers,
     atomics: Atomics { native: &[], spaces: false, wide: None, source: atomic },
+    awaits: None,
     posix: Posix::Declared,
     // work-items run one after the other, so that the meaning stands for such instructions
     completions: &[],

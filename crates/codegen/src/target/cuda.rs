@@ -67,6 +67,7 @@ pub(crate) const CUDA: TargetDescription = TargetDescription {
         wide: None,
         source: atomic,
     },
+    awaits: Some(super::cuda_groups::AWAITS),
     posix: Posix::Known,
     completions: PTX,
     feature: capability,

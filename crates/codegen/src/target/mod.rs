@@ -5,6 +5,7 @@
 
 mod c;
 mod cuda;
+mod cuda_groups;
 mod opencl;
 
 use crate::ast::{Coding, Fence};
@@ -98,6 +99,9 @@ pub struct TargetDescription {
     pub vectors: Vectors,
     /// Indivisible updates.
     pub atomics: Atomics,
+    /// How groups wait for values of earlier ones; none where nothing promises that a group that has started goes
+    /// on while others wait.
+    pub awaits: Option<Awaits>,
     /// Functions of POSIX that C99 does not have, such as those of Bessel.
     pub posix: Posix,
     /// Instructions in the code of callees that run asynchronously.
@@ -215,6 +219,21 @@ pub struct Atomics {
     pub wide: Option<Feature>,
     /// The source of others: operation, type, whether in local memory, name.
     pub(crate) source: fn(UpdateOp, ScalarType, bool, &str) -> String,
+}
+
+/// How groups of a launch take numbers in the order in which they start, and wait for values of those before.
+///
+/// Code with words `$name`: `counter` is the address of the numbers that were taken; `turn` two words that a
+/// group shares, its number and that of the launch in the upper half; `launch` the latter; `address` the first
+/// word of an element; `low` and `high` are free names.
+#[derive(Clone, Copy, Debug)]
+pub struct Awaits {
+    /// What a device needs.
+    pub needs: Feature,
+    /// Writes `turn`, for all work-items of a group.
+    pub(crate) start: &'static str,
+    /// Writes `value` to an element of a type, and waits for one and assigns it to `to`.
+    pub(crate) element: fn(ScalarType) -> Option<[&'static str; 2]>,
 }
 
 /// Whether there are the functions of POSIX.

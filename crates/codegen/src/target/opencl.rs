@@ -46,6 +46,8 @@ pub(crate) const OPENCL: TargetDescription = TargetDescription {
         wide: Some(Feature::Int64Atomics),
         source: atomic,
     },
+    // OpenCL promises nothing of groups that wait for each other
+    awaits: None,
     posix: Posix::Missing,
     // inline assembly of NVIDIA's compiler
     completions: cuda::PTX,

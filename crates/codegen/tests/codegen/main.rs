@@ -2,5 +2,6 @@
 #![allow(clippy::panic, clippy::unwrap_used)] // what a failed test does
 
 mod local_memory;
+mod ordered;
 mod refusals;
 mod widths;

@@ -6,16 +6,17 @@ use super::lex::Kind;
 use crate::kernel::{Kernel, RESIDENT_GROUPS, SubGroup};
 use std::fmt;
 
-/// Writes `{resident_groups(4), dynamic_local, sub_group(64)}`, as far as they are not the default.
+/// Writes `{resident_groups(4), dynamic_local, ordered_groups, sub_group(64)}`, as far as they are not the default.
 pub(super) fn write_attributes(f: &mut fmt::Formatter<'_>, kernel: &Kernel) -> fmt::Result {
     let resident = kernel.launch.resident_groups.map(|groups| format!("resident_groups({groups})"));
     let dynamic = kernel.launch.dynamic_local.then(|| "dynamic_local".to_owned());
+    let ordered = kernel.launch.ordered_groups.then(|| "ordered_groups".to_owned());
     let width = (!kernel.sub_group.is_default()).then(|| format!("sub_group({})", kernel.sub_group));
-    let attributes: Vec<String> = resident.into_iter().chain(dynamic).chain(width).collect();
+    let attributes: Vec<String> = resident.into_iter().chain(dynamic).chain(ordered).chain(width).collect();
     if attributes.is_empty() { Ok(()) } else { write!(f, " {{{}}}", attributes.join(", ")) }
 }
 
-/// Reads `{resident_groups(4), dynamic_local, sub_group(64)}`.
+/// Reads `{resident_groups(4), dynamic_local, ordered_groups, sub_group(64)}`.
 pub(super) fn attributes(c: &mut Cursor<'_, '_>, kernel: &mut Kernel) -> Result<(), Fail> {
     c.advance();
     loop {
@@ -23,10 +24,14 @@ pub(super) fn attributes(c: &mut Cursor<'_, '_>, kernel: &mut Kernel) -> Result<
             kernel.launch.resident_groups = Some(resident_groups(c)?);
         } else if c.take_word("dynamic_local") {
             kernel.launch.dynamic_local = true;
+        } else if c.take_word("ordered_groups") {
+            kernel.launch.ordered_groups = true;
         } else if c.is_word("sub_group") {
             kernel.sub_group = sub_group_width(c)?;
         } else {
-            return Err(c.expected("`resident_groups(...)`, `dynamic_local` or `sub_group(...)`"));
+            return Err(
+                c.expected("`resident_groups(...)`, `dynamic_local`, `ordered_groups` or `sub_group(...)`")
+            );
         }
         if !c.take_symbol(",") {
             return c.expect_symbol("}", "after the attributes of the kernel");

@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Says for how many work-groups at a time a compute unit should have registers, or that all arrays
-/// in local memory are parts of one that the launch provides.
+/// Says for how many work-groups at a time a compute unit should have registers, that all arrays in local
+/// memory are parts of one that the launch provides, or that groups start in order.
 ///
 /// # Rewrite
 /// ```text
@@ -40,6 +40,21 @@ use std::fmt;
 /// not overlap, and place them freely; parts of one array stay in order. Which is faster depends on
 /// the kernel. OpenCL and C have neither hint, and compile the kernel as it is.
 ///
+/// ```text
+/// kernel k                        =>   kernel k {ordered_groups}
+///
+/// for b in 0..n                        for b in 0..n
+///   s: t[b + 1] = 2.0*x[b]               s: t[b + 1] = 2.0*x[b]
+///   z: v = 0.0                           z: v = 0.0
+///   r: v = t[b] if 0 < b                 r: v = t[b] if 0 < b
+///   u: y[b] = v                          u: y[b] = v
+/// ```
+/// Groups then start in the order of their index along `g.0`, which is their only axis. A value may flow
+/// through a temporary in global memory from one to a later one, which waits for it: each element is written
+/// once, before it is read in the order of the text, and read by a copy. The placement proves that. In CUDA
+/// groups take their indices when they start, and elements carry the number of their launch; C runs groups in
+/// order; OpenCL has no such groups.
+///
 /// # Precondition
 /// For resident groups: `{ l in loops : tag(l) = g or tag(l) = l }` is not empty. For dynamic local
 /// memory: `{ v in temporaries : space(v) = local }` is not empty. The same instances run in the
@@ -64,17 +79,25 @@ pub struct LaunchHint {
     /// Whether the launch provides local memory; as before if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dynamic_local: bool,
+    /// Whether groups start in order, and wait for values of earlier ones; as before if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ordered_groups: bool,
 }
 
 impl LaunchHint {
     /// Asks for registers for a number of work-groups.
     pub const fn resident_groups(groups: u32) -> Self {
-        Self { resident_groups: Some(groups), dynamic_local: false }
+        Self { resident_groups: Some(groups), dynamic_local: false, ordered_groups: false }
     }
 
     /// Lets the launch provide local memory.
     pub const fn dynamic_local() -> Self {
-        Self { resident_groups: None, dynamic_local: true }
+        Self { resident_groups: None, dynamic_local: true, ordered_groups: false }
+    }
+
+    /// Starts groups in order.
+    pub const fn ordered_groups() -> Self {
+        Self { resident_groups: None, dynamic_local: false, ordered_groups: true }
     }
 }
 
@@ -82,7 +105,8 @@ impl fmt::Display for LaunchHint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let groups = self.resident_groups.map(|groups| format!("resident groups {groups}"));
         let local = self.dynamic_local.then(|| "dynamic local memory".to_owned());
-        let hints: Vec<String> = groups.into_iter().chain(local).collect();
+        let ordered = self.ordered_groups.then(|| "groups in order".to_owned());
+        let hints: Vec<String> = groups.into_iter().chain(local).chain(ordered).collect();
         write!(f, "launch with {}", if hints.is_empty() { "no hint".into() } else { hints.join(", ") })
     }
 }
@@ -110,7 +134,7 @@ impl Primitive for LaunchHint {
 
     fn check(&self, analysis: &Analysis) -> Result<(), Refusal> {
         let kernel = analysis.kernel();
-        let Self { resident_groups, dynamic_local } = self;
+        let Self { resident_groups, dynamic_local, ordered_groups } = self;
         if let Some(groups) = resident_groups {
             if !RESIDENT_GROUPS.contains(groups) {
                 return Err(Refusal::argument(
@@ -123,11 +147,11 @@ impl Primitive for LaunchHint {
             let mapped = tags.any(|tag| matches!(tag, AxisTag::Group(_) | AxisTag::Local(_)));
             GROUPS
                 .require(mapped, || "no loop is mapped to work-items or work-groups; tag one first".into())?;
-        } else if !dynamic_local {
+        } else if !(*dynamic_local || *ordered_groups) {
             return Err(Refusal::argument(
                 "resident_groups",
                 "no hint is given",
-                "a number, or `dynamic_local`",
+                "a number, `dynamic_local` or `ordered_groups`",
             ));
         }
         LOCAL.require(!dynamic_local || has_local(kernel), || {
@@ -138,6 +162,7 @@ impl Primitive for LaunchHint {
     fn edit(&self, kernel: &mut Kernel, (): &()) {
         kernel.launch.resident_groups = self.resident_groups.or(kernel.launch.resident_groups);
         kernel.launch.dynamic_local |= self.dynamic_local;
+        kernel.launch.ordered_groups |= self.ordered_groups;
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {

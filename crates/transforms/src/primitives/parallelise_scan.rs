@@ -1,11 +1,12 @@
 //! Lets the iterations of a loop with a running total start from totals that a scan over the
 //! work-items gives.
 
+mod chunks;
 mod edit;
 
 use kingpost_analysis::Analysis;
-use kingpost_analysis::deps::AccessSite;
 use kingpost_analysis::deps::pair::{Order, pair_relation};
+use kingpost_analysis::deps::{AccessSite, Mode};
 use kingpost_analysis::polyhedral::{Polyhedral, smallest_point};
 use kingpost_ir::{
     AddressSpace, Affine, AxisTag, Expr, InameId, Insn, InsnId, Kernel, UpdateOp, VarId, VarKind, WriteOp,
@@ -81,6 +82,28 @@ use std::fmt;
 /// In launches of their own, blocks of the first and of the last loop are on different groups, and the loop
 /// between them can be scanned again, by the work-items of one.
 ///
+/// With a `chunk` as well, one pass is enough: every iteration adds the sums before it in its chunk of that
+/// many, and the last one of a chunk keeps the total.
+/// ```text
+///                              temp t_scan: f64[2, n] global
+/// for c in 0..n           =>   for c in 0..n
+///   for j in 0..m                t_scan_fill: t_scan_sum = 0.0
+///     u: t += a[c, j]            for j_part in 0..m
+///     s: y[c, j] = t               t_scan_part: t_scan_sum += a[c, j_part]
+///                                t_scan_store: t_scan[0, c] = t_scan_sum
+///                                t_scan_start: t_run = t
+///                                t_scan_chunk: t_run = t_scan[1, floor_div(c, 32)] if 32 <= c
+///                                for t_scan_k in 0..min(32, c mod 32)
+///                                  t_scan_read: t_scan_earlier = t_scan[0, t_scan_k + 32*floor_div(c, 32)]
+///                                  t_scan_before: t_run += t_scan_earlier
+///                                t_scan_end: t_scan[1, floor_div(c, 32) + 1] = t_run + t_scan_sum if c - 32*floor_div(c, 32) == 31
+///                                for j in 0..m
+///                                  u: t_run += a[c, j]
+///                                  s: y[c, j] = t_run
+/// ```
+/// Every element of `t_scan` is written once and read by copies, in later iterations: on groups that start in
+/// order ([`launch_hint`](super::LaunchHint)) this is a scan in one launch.
+///
 /// # Precondition
 /// `t` is a scalar temporary that one update alone writes inside the loop, so that its terms may be
 /// regrouped, and the terms do not mention it. What they read is there before the loop starts: with
@@ -95,11 +118,14 @@ use std::fmt;
 /// wherever the total is read inside. The new reads of the total are under it as well:
 /// `t_scan_start: t_run = select(p, t, 0.0)` and `t_scan_total: t += … if p`.
 ///
+/// In chunks the total is not kept: the loop is inside none, nothing outside of it reads the total after it,
+/// and the total always has a value.
+///
 /// # Errors
 /// A term that the loop writes, with two instances; a total that others write or terms read, or
 /// that may have no value, with the iteration; a total that is no scalar temporary; a loop of
 /// unknown length, or not around the update; a tag that is no axis of work-items; names that are
-/// taken.
+/// taken. In chunks: a loop inside another one, a total that is read later, a chunk that is not 2 to 1024.
 ///
 /// # Elsewhere
 /// Loopy's parallel scans; CUB `BlockScan`; Halide leaves it to `rfactor` on associative
@@ -126,12 +152,15 @@ pub struct ParalleliseScan {
     #[serde(serialize_with = "argument::write", deserialize_with = "argument::read")]
     #[schemars(schema_with = "argument::copy_spaces")]
     pub space: Option<AddressSpace>,
+    /// With sums in global memory, how many of them an iteration adds at most; else a loop of its own adds them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chunk: Option<i64>,
 }
 
 impl ParalleliseScan {
     /// Scans the sums of the iterations of `iname`.
     pub fn new(iname: impl Into<String>, insn: impl Into<String>) -> Self {
-        Self { iname: iname.into(), insn: insn.into(), scan: None, tag: None, space: None }
+        Self { iname: iname.into(), insn: insn.into(), scan: None, tag: None, space: None, chunk: None }
     }
 
     /// Runs on the work-items along the axis of this tag.
@@ -148,6 +177,13 @@ impl ParalleliseScan {
         self
     }
 
+    /// Lets every iteration add the sums before it in its chunk of global memory.
+    #[must_use]
+    pub fn in_chunks(mut self, of: i64) -> Self {
+        self.chunk = Some(of);
+        self.in_global_memory()
+    }
+
     /// Calls the scanned sums `name`.
     #[must_use]
     pub fn into_temporary(mut self, name: impl Into<String>) -> Self {
@@ -161,7 +197,8 @@ impl fmt::Display for ParalleliseScan {
         write!(f, "parallelise the scan of `{}` over `{}`", self.insn, self.iname)?;
         self.scan.as_ref().map_or(Ok(()), |name| write!(f, " in `{name}`"))?;
         self.tag.as_ref().map_or(Ok(()), |tag| write!(f, " on {tag}"))?;
-        self.space.as_ref().map_or(Ok(()), |space| write!(f, " in {} memory", space.name()))
+        self.space.as_ref().map_or(Ok(()), |space| write!(f, " in {} memory", space.name()))?;
+        self.chunk.map_or(Ok(()), |chunk| write!(f, " in chunks of {chunk}"))
     }
 }
 
@@ -192,16 +229,26 @@ const KNOWN_LENGTH: Obligation = Obligation::new(
     "parameters bound the values of a loop whose sums are in global memory",
 );
 
+/// No iteration knows the total of all.
+const NOT_KEPT: Obligation = Obligation::new(
+    "parallelise_scan.not_kept",
+    "in chunks, the loop is inside none, and nothing reads the total after it",
+);
+
 /// `{ o } \\ U \\ W` is empty.
 const DEFINED: Obligation =
     Obligation::new("parallelise_scan.defined", "the total surely has a value when the loop starts");
+
+/// How many sums an iteration may add: at most the work-items of a group.
+const CHUNKS: std::ops::RangeInclusive<i64> = 2..=1024;
 
 /// Where the sums of the iterations are.
 enum Sums {
     /// In local memory, as many as this.
     Local(Values),
-    /// In global memory: the lower bound of the loop, and how many there are.
-    Global { lo: Affine, extent: Affine },
+    /// In global memory: the lower bound of the loop, how many there are, and how many an iteration adds, if a loop
+    /// of its own does not.
+    Global { lo: Affine, extent: Affine, chunk: Option<i64> },
 }
 
 impl Sums {
@@ -249,6 +296,7 @@ impl Primitive for ParalleliseScan {
         BOUNDS_STAY,
         TERMS_KNOWN,
         DEFINED,
+        NOT_KEPT,
         KNOWN_LENGTH,
         NO_RULE,
         NO_REDUCTION,
@@ -281,8 +329,18 @@ impl Primitive for ParalleliseScan {
             HasValue::Always => None,
             HasValue::UnderPredicate => kernel.insns[id].predicate.clone(),
         };
+        if condition.is_some() && self.chunk.is_some() {
+            return Err(Refusal::argument(
+                "chunk",
+                "a total that has a value under a condition alone",
+                "no chunks",
+            ));
+        }
         let tag = work_item_tag(kernel, iname, self.tag)?;
         let sums = self.sums(analysis, iname)?;
+        if self.chunk.is_some() {
+            check_not_kept(analysis, id, iname)?;
+        }
         let of = &kernel.vars[total].name;
         let (run, inside) = (kernel.fresh_name(&format!("{of}_run")), insns_of(body));
         let mut scan =
@@ -304,9 +362,10 @@ impl Primitive for ParalleliseScan {
             all.extend(draw::loops_of(kernel, &update).into_iter().map(|l| Self::new(l, &update)));
         }
         let step = draw::possible(kernel, all, p)?.into_temporary(kernel.fresh_name("scanned"));
-        Some(match p.below(4) {
-            0 => step.in_global_memory(),
-            1 => step,
+        Some(match p.below(8) {
+            0 => step.in_chunks(p.between(2, 4)),
+            1 => step.in_global_memory(),
+            2 | 3 => step,
             _ => step.by_work_items(AxisTag::Local(0)),
         })
     }
@@ -316,7 +375,9 @@ impl ParalleliseScan {
     fn sums(&self, analysis: &Analysis, iname: InameId) -> Result<Sums, Refusal> {
         let kernel = analysis.kernel();
         match self.space {
-            None | Some(AddressSpace::Local) => Ok(Sums::Local(Values::of(kernel, iname)?)),
+            None | Some(AddressSpace::Local) if self.chunk.is_none() => {
+                Ok(Sums::Local(Values::of(kernel, iname)?))
+            }
             Some(AddressSpace::Global) if self.tag.is_none() => {
                 let known = parametric_extent(analysis.polyhedral(), iname)?;
                 let (lo, extent) = KNOWN_LENGTH.find(known, || {
@@ -325,8 +386,12 @@ impl ParalleliseScan {
                         self.iname
                     )
                 })?;
-                Ok(Sums::Global { lo, extent })
+                if let Some(chunk) = self.chunk.filter(|chunk| !CHUNKS.contains(chunk)) {
+                    return Err(Refusal::argument("chunk", format!("chunks of {chunk}"), "2 to 1024"));
+                }
+                Ok(Sums::Global { lo, extent, chunk: self.chunk })
             }
+            None => Err(Refusal::argument("chunk", "chunks of sums in local memory", "global memory")),
             Some(space) => Err(Refusal::argument(
                 "space",
                 format!("sums in `{}` memory{}", space.name(), self.tag.map_or("", |_| " on work-items")),
@@ -362,6 +427,24 @@ fn check_total(poly: &Polyhedral, id: InsnId, iname: InameId) -> Result<(), Refu
     };
     NO_BOUND.forbid(kernel.inames.ids().find(bound), |bounded| {
         format!("the bounds of `{}` mention `{}`", kernel.inames[bounded].name, var.name)
+    })
+}
+
+/// Nothing needs the total of all iterations.
+fn check_not_kept(analysis: &Analysis, id: InsnId, iname: InameId) -> Result<(), Refusal> {
+    let (kernel, poly) = (analysis.kernel(), analysis.polyhedral());
+    let total = kernel.insns[id].lhs.var;
+    NOT_KEPT.require(poly.loops(id).first() == Some(&iname), || {
+        format!("`{}` is inside another loop, whose iterations take the total on", kernel.inames[iname].name)
+    })?;
+    let reads = |s: &&AccessSite| {
+        s.mode != Mode::Assign
+            && !poly.loops(s.insn).contains(&iname)
+            && poly.position(s.insn) > poly.position(id)
+    };
+    NOT_KEPT.forbid(analysis.sites(total).iter().find(reads), |site| {
+        let (insn, total) = (&kernel.insns[site.insn].name, &kernel.vars[total].name);
+        format!("`{insn}` reads `{total}` after the loop, and no iteration keeps the total of all")
     })
 }
 

@@ -373,6 +373,7 @@ fn accepted_placements_have_no_race() {
             Err(
                 error @ (PlacementError::Storage(_)
                 | PlacementError::NotByLane { .. }
+                | PlacementError::Awaited { .. }
                 | PlacementError::Calls(_)
                 | PlacementError::Isl(_)),
             ) => {

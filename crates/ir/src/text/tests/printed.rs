@@ -89,6 +89,15 @@ fn a_first_line_with_dynamic_local_memory() {
     assert_ne!(parse("kernel k {dynamic_local}"), parse("kernel k"));
 }
 
+#[test]
+fn a_first_line_with_ordered_groups() {
+    for text in ["kernel k {ordered_groups}\n", "kernel k {dynamic_local, ordered_groups, sub_group(64)}\n"] {
+        let kernel = parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
+        assert_eq!((kernel.launch.ordered_groups, kernel.to_string().as_str()), (true, text));
+    }
+    assert_ne!(parse("kernel k {ordered_groups}"), parse("kernel k"));
+}
+
 /// 32 is what a kernel without a width means, so that it is not printed, and not in JSON.
 #[test]
 fn a_first_line_with_the_width_of_sub_groups() {

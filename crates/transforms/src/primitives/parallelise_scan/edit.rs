@@ -1,5 +1,6 @@
 //! The loops and instructions of a scan.
 
+use super::chunks::IN_CHUNKS;
 use super::{Scan, Sums, Values};
 use kingpost_ir::neutral::neutral;
 use kingpost_ir::{
@@ -21,10 +22,19 @@ impl Scan {
         let steps = 0..self.distances().len();
         let steps = steps.flat_map(|k| [format!("_copy_{k}"), format!("_add_{k}")]);
         let fixed = ["", "_fill", "_part", "_start", "_before", "_total"].map(str::to_owned);
-        fixed.into_iter().chain(steps).map(|end| format!("{name}{end}")).collect()
+        let chunks = matches!(self.sums, Sums::Global { chunk: Some(_), .. });
+        let more = if chunks { IN_CHUNKS.map(str::to_owned).to_vec() } else { Vec::new() };
+        fixed.into_iter().chain(more).chain(steps).map(|end| format!("{name}{end}")).collect()
     }
 
-    fn insn(&self, end: &str, lhs: Access, op: Option<UpdateOp>, rhs: Expr, predicate: Option<Expr>) -> Insn {
+    pub(super) fn insn(
+        &self,
+        end: &str,
+        lhs: Access,
+        op: Option<UpdateOp>,
+        rhs: Expr,
+        predicate: Option<Expr>,
+    ) -> Insn {
         let op = op.map_or(WriteOp::Assign, |op| WriteOp::Update { op, atomic: false });
         Insn {
             name: format!("{}{end}", self.name),
@@ -51,7 +61,8 @@ impl Scan {
         kernel.inames[self.iname].tag = self.tag;
         match &self.sums {
             Sums::Local(values) => self.in_steps(kernel, values, sums, run),
-            Sums::Global { .. } => self.one_by_one(kernel, sums, run),
+            Sums::Global { chunk: None, .. } => self.one_by_one(kernel, sums, run),
+            Sums::Global { chunk: Some(chunk), lo, .. } => self.in_chunks(kernel, (sums, run), *chunk, lo),
         }
         self.rename(kernel, run);
     }
@@ -139,7 +150,7 @@ impl Scan {
     }
 
     /// The total before the loop.
-    fn total_before(&self, kernel: &Kernel) -> Expr {
+    pub(super) fn total_before(&self, kernel: &Kernel) -> Expr {
         let total = Expr::scalar(self.total);
         match &self.condition {
             None => total,
@@ -162,7 +173,7 @@ impl Scan {
         [first, more].map(|insn| Node::Insn(kernel.insns.push(insn))).into()
     }
 
-    fn insert(&self, kernel: &mut Kernel, before: &[Node], start: &[Node], total: Option<Node>) {
+    pub(super) fn insert(&self, kernel: &mut Kernel, before: &[Node], start: &[Node], total: Option<Node>) {
         let wanted = |n: &Node| matches!(n, Node::Loop(l, _) if *l == self.iname);
         edit_siblings(&mut kernel.body, &wanted, &mut |siblings| {
             let Some(at) = siblings.iter().position(wanted) else { return };
