@@ -19,39 +19,22 @@ import statistics
 
 import cupy as cp
 import numpy as np
+from printed_kernel import PrintedKernel
 
 TYPES = {"f64": np.float64, "f32": np.float32, "i32": np.int32, "u64": np.uint64}
 
 
-class Kernel:
-    """A kernel of a source, with what its plan says."""
+class Kernel(PrintedKernel):
+    """A kernel of a source, with the types and lengths of its arrays."""
 
     def __init__(self, path):
-        source = path.read_text()
-        self.name = path.stem
-        (self.entry,) = re.search(r"// entry `(\w+)`", source).groups()
-        self.grid, block = re.search(r"// grid (.*) of work-groups of (\d+ x \d+ x \d+)", source).groups()
-        self.block = tuple(map(int, block.split(" x ")))
-        given = re.search(r"// \d+ bytes of local memory, of which the launch gives (\d+)", source)
-        self.dynamic = int(given.group(1)) if given else 0
-        arrays = re.findall(r"//   (\w+): (\w+) (?:buffer|scratch memory) of ([^,\n]+) elements", source)
+        super().__init__(path)
+        arrays = re.findall(r"//   (\w+): (\w+) (?:buffer|scratch memory) of ([^,\n]+) elements", self.source)
         self.types = {name: TYPES[ty] for name, ty, _ in arrays}
         self.lengths = {name: length for name, _, length in arrays}
-        self.function = cp.RawModule(code=source, options=("--std=c++17",)).get_function(self.entry)
-        if self.dynamic:
-            self.function.max_dynamic_shared_size_bytes = self.dynamic
 
-    def value(self, expression, params):
-        return eval(f"({expression})", {"floor": math.floor, "max": max, "min": min, **params})
-
-    def launch(self, params, arguments):
-        grid = self.value(self.grid, params)
-        if 0 not in grid:
-            numbers = tuple(np.int32(value) for value in params.values())
-            self.function(grid, self.block, numbers + tuple(arguments), shared_mem=self.dynamic)
-
-    def scratch(self, name, params):
-        return cp.zeros(self.value(self.lengths[name], params), self.types[name])
+    def scratch(self, name, parameters):
+        return cp.zeros(self.value(self.lengths[name], parameters), self.types[name])
 
     def __str__(self):
         f = self.function
