@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Times generated kernels that memory bounds beside a copy of as many bytes.
+"""Times generated kernels that memory bounds, and a copy of as many bytes.
 
 Each file is what `kingpost print FILE.kingpost --target cuda --plan` prints of `stencil_27`, `stencil_7`,
 `transpose`, `prefix_one_pass`, or a product of a sparse matrix in rows (`csr_product`, `csr_product_by_lanes`).
-Results are poisoned first, and compared with sums on the host, in long double but for matrices; of a stencil the
+Results are poisoned first, and compared with sums on the host, in long double except for matrices; of a stencil the
 surface has to keep its poison. A time is the median of 21 launches, each between two events, of a copy as well:
 `cudaMemcpyAsync` from the device to the device. Prefix sums are compared with `torch.cumsum` and CUB's scan, and
 sparse products with cuSPARSE, as CuPy calls them.

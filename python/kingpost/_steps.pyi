@@ -386,6 +386,7 @@ class Steps:
         self,
         resident_groups: Optional[int] = None,
         dynamic_local: Optional[bool] = None,
+        ordered_groups: Optional[bool] = None,
     ) -> Made:
         """Tells the compiler and the launch what a kernel should run with."""
         ...
@@ -475,6 +476,7 @@ class Steps:
         scan: Optional[Name] = None,
         tag: Optional[Name] = None,
         space: Optional[Name] = None,
+        chunk: Optional[int] = None,
     ) -> Made:
         """Scans the sums of the iterations of a loop with a running total over the work-items."""
         ...

@@ -336,13 +336,8 @@ fn ordered() -> Vec<Case> {
     let program = include_str!("../../examples/prefix_one_pass.kingpost");
     // blocks of 16 work-items with two values each, and chunks of three of them
     let steps = ", of_runs_4, of_runs_5, of_runs_6, of_runs_7";
-    let numbers = [
-        ("8192", "32"),
-        (" 32)", " 2)"),
-        ("[256]", "[16]"),
-        ("chunk: 256", "chunk: 3"),
-        (steps, ""),
-    ];
+    let numbers =
+        [(" 32)", " 2)"), ("8192", "32"), ("[256]", "[16]"), ("chunk: 256", "chunk: 3"), (steps, "")];
     let small = numbers.iter().fold(program.to_owned(), |text, (from, to)| text.replace(from, to));
     vec![
         file("prefix_one_pass", program, &[0, 1, 1100, 8193]),

@@ -17,7 +17,7 @@ use crate::plan::{ArgKind, HostExpr, LaunchPlan};
 use crate::target::{Awaits, Target, TargetDescription};
 use kingpost_ir::{Id, InsnId, ScalarType, VarId};
 
-/// Words in front of the elements of an array: the numbers that groups have taken, and one that keeps elements
+/// Words before the elements of an array: the numbers that groups have taken, and one that keeps elements
 /// of two words at multiples of 16 bytes.
 const FRONT: i64 = 2;
 

@@ -166,8 +166,9 @@ pub(crate) fn run(work: &mut Work<'_>, last: Option<&Pass>) -> Result<(), Codege
 }
 
 fn lower(work: &mut Work<'_>) -> Result<(), CodegenError> {
-    let mut lower =
-        Lower::new(work.env.clone(), work.placed, work.axes, work.barriers, work.storage, work.target)?;
+    let (buffers, ordered) = (work.storage.names.clone(), work.storage.ordered.clone());
+    let (env, placed) = (work.env.clone(), work.placed);
+    let mut lower = Lower::new(env, placed, work.axes, work.barriers, buffers, ordered, work.target)?;
     work.function.body = lower.run()?;
     work.env = lower.env;
     Ok(())

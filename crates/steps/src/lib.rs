@@ -16,6 +16,7 @@ pub mod copy;
 pub mod draw;
 pub mod expected;
 pub mod former;
+pub mod hull;
 pub mod inverse;
 pub mod keeps;
 pub mod kit;

@@ -1,10 +1,10 @@
 //! A loop in two, one after the other, and what the nest inside still has to say in each.
 
-use crate::primitives::interchange_inames::has_linear_bounds;
 use kingpost_analysis::polyhedral::{Polyhedral, Side, affine_condition};
 use kingpost_ir::{Affine, AxisTag, BinaryOp, Constraint, Domain, Expr, InameId, InsnId, Kernel, Node};
 use kingpost_isl as isl;
 use kingpost_steps::copy::copy_nest;
+use kingpost_steps::hull::has_linear_bounds;
 use kingpost_steps::refusal::Refusal;
 use kingpost_steps::schedule::Loop;
 use kingpost_steps::tree::{inames_of, insns_of, replace_loop};

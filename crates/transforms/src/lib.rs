@@ -6,7 +6,6 @@
 
 mod cut;
 mod former_types;
-mod hull;
 mod interleave;
 #[allow(clippy::wildcard_enum_match_arm, reason = "until its matches are exhaustive, too")]
 pub mod primitives;

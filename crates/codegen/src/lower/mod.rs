@@ -19,7 +19,6 @@ use crate::env::Env;
 use crate::error::CodegenError;
 use crate::ordered::Ordered;
 use crate::placed::PlacedKernel;
-use crate::storage::Storage;
 use crate::target::TargetDescription;
 use kingpost_ir::calls::{Call, CallPlace};
 use kingpost_ir::{Affine, InameId, Kernel, Node};
@@ -71,7 +70,8 @@ impl<'k> Lower<'k> {
         placed: &'k PlacedKernel<'k>,
         axes: &'k Axes,
         barriers: &'k BarrierPlan,
-        storage: &Storage,
+        buffers: Vec<Name>,
+        ordered: Option<Ordered>,
         target: &'static TargetDescription,
     ) -> Result<Self, CodegenError> {
         let kernel = env.kernel;
@@ -83,7 +83,7 @@ impl<'k> Lower<'k> {
             env,
             scope: Vec::new(),
             prelude: vec![Vec::new()],
-            buffers: storage.names.clone(),
+            buffers,
             strides: vec![OnceCell::new(); kernel.vars.len()],
             open_guards: None,
             at_lane_zero: false,
@@ -91,7 +91,7 @@ impl<'k> Lower<'k> {
             stage: None,
             target,
             calls: callees::with_code(kernel, target)?,
-            ordered: storage.ordered.clone(),
+            ordered,
         })
     }
 

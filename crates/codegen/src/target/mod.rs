@@ -5,7 +5,6 @@
 
 mod c;
 mod cuda;
-mod cuda_groups;
 mod opencl;
 
 use crate::ast::{Coding, Fence};

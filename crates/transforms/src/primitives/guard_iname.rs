@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::interchange_inames::has_linear_bounds;
+use kingpost_steps::hull::has_linear_bounds;
 
 /// Makes the bounds of `iname` that are read from memory conditions of the instructions inside; the
 /// others stay.

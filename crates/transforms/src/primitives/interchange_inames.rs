@@ -2,9 +2,10 @@
 
 use kingpost_analysis::Analysis;
 use kingpost_analysis::polyhedral::{Side, cross};
-use kingpost_ir::{Affine, Atom, Constraint, Domain, InameId, Kernel, Node};
+use kingpost_ir::{Affine, Domain, InameId, Kernel, Node};
 use kingpost_isl as isl;
 use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::hull::has_linear_bounds;
 use kingpost_steps::keeps::Keeps;
 use kingpost_steps::lookup;
 use kingpost_steps::obligation::Obligation;
@@ -236,19 +237,4 @@ impl InterchangeInames {
         };
         Ok((domain(&shadow, inner)?, domain(&rest, outer)?))
     }
-}
-
-/// Whether every disjunct bounds the iname from both sides by constraints without floors of it: a
-/// loop needs them, and the projection of strided bounds may leave only quotients.
-pub(crate) fn has_linear_bounds(domain: &Domain, iname: InameId) -> bool {
-    let side = |c: &Constraint, sign: i64| {
-        let factor = c.expr().coefficient(&Atom::Iname(iname));
-        let rest = c.expr().minus(&Affine::iname(iname).times(factor));
-        let towards = match c {
-            Constraint::Zero(_) => factor != 0,
-            Constraint::NonNegative(_) => factor.signum() == sign,
-        };
-        towards && !rest.mentions(iname)
-    };
-    domain.disjuncts().iter().all(|d| [1, -1].iter().all(|sign| d.iter().any(|c| side(c, *sign))))
 }

@@ -1,11 +1,11 @@
 //! Runs a nest along other directions.
 
-use crate::hull::Loops;
 use kingpost_analysis::Analysis;
 use kingpost_analysis::polyhedral::{Disjuncts, Side, cross};
 use kingpost_ir::{Affine, AxisTag, Domain, Iname, InameId, Kernel, Node};
 use kingpost_isl as isl;
 use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::hull::Loops;
 use kingpost_steps::keeps::Keeps;
 use kingpost_steps::lookup;
 use kingpost_steps::lookup::NO_REDUCTION;

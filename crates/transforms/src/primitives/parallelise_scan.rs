@@ -118,7 +118,7 @@ use std::fmt;
 /// wherever the total is read inside. The new reads of the total are under it as well:
 /// `t_scan_start: t_run = select(p, t, 0.0)` and `t_scan_total: t += … if p`.
 ///
-/// In chunks the total is not kept: the loop is inside none, nothing outside of it reads the total after it,
+/// In chunks the total is not kept: the loop is inside none, nothing outside reads the total after it,
 /// and the total always has a value.
 ///
 /// # Errors

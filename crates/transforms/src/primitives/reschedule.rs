@@ -2,7 +2,6 @@
 
 mod plan;
 
-use crate::hull::{Loops, shadow, simplified};
 use kingpost_analysis::Analysis;
 use kingpost_analysis::polyhedral::{Polyhedral, Side, cross, equal_values, smallest_pair};
 use kingpost_ir::{Affine, Atom, AxisTag, BinaryOp, Constraint, Domain, Expr, InameId, Kernel, Node};
@@ -11,6 +10,7 @@ use kingpost_steps::Means;
 use kingpost_steps::argument::one_or_several;
 use kingpost_steps::condition::condition;
 use kingpost_steps::draw::Picks;
+use kingpost_steps::hull::{Loops, shadow, simplified};
 use kingpost_steps::keeps::Keeps;
 use kingpost_steps::obligation::Obligation;
 use kingpost_steps::primitive::Primitive;

@@ -1,12 +1,12 @@
 //! Tiles a nest along directions of its own.
 
 use super::map_inames::nest;
-use crate::hull::Loops;
 use kingpost_analysis::Analysis;
 use kingpost_analysis::polyhedral::{Polyhedral, Side, is_symbol};
 use kingpost_ir::{Affine, AxisTag, Constraint, Domain, Iname, InameId, Kernel, text};
 use kingpost_isl as isl;
 use kingpost_steps::draw::{self, Picks};
+use kingpost_steps::hull::Loops;
 use kingpost_steps::keeps::Keeps;
 use kingpost_steps::lookup;
 use kingpost_steps::lookup::NO_REDUCTION;

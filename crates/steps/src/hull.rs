@@ -1,23 +1,23 @@
 //! The bounds of loops that run over a union of sets.
 
-use crate::primitives::interchange_inames::has_linear_bounds;
+use crate::obligation::Obligation;
+use crate::refusal::Refusal;
 use kingpost_analysis::polyhedral::{Polyhedral, Side};
-use kingpost_ir::{Affine, Domain, InameId};
+use kingpost_ir::{Affine, Atom, Constraint, Domain, InameId};
 use kingpost_isl as isl;
-use kingpost_steps::obligation::Obligation;
-use kingpost_steps::refusal::Refusal;
 
 const NO_CLOSED_FORM: &str = "the bounds of the mapped nest have no closed form; keep the nest";
 
 /// Loops that are still to have bounds, and what is known around them.
-pub(crate) struct Loops<'a, 'k> {
-    pub(crate) poly: &'a Polyhedral<'k>,
+pub struct Loops<'a, 'k> {
+    /// Their kernel.
+    pub poly: &'a Polyhedral<'k>,
     /// The loops, outer first.
-    pub(crate) loops: &'a [InameId],
+    pub loops: &'a [InameId],
     /// What holds around them.
-    pub(crate) around: &'a isl::Set,
+    pub around: &'a isl::Set,
     /// That they have bounds.
-    pub(crate) closed_form: Obligation,
+    pub closed_form: Obligation,
 }
 
 impl Loops<'_, '_> {
@@ -33,7 +33,7 @@ impl Loops<'_, '_> {
     /// # Errors
     /// `closed_form` undecided if a part bounds a loop only through a quotient, or not at all; a failure
     /// of isl.
-    pub(crate) fn domains(&self, parts: &[isl::Set]) -> Result<Vec<Domain>, Refusal> {
+    pub fn domains(&self, parts: &[isl::Set]) -> Result<Vec<Domain>, Refusal> {
         let mut filled = Vec::with_capacity(parts.len());
         for part in parts {
             if !part.is_empty()? {
@@ -72,7 +72,7 @@ impl Loops<'_, '_> {
     ///
     /// # Errors
     /// As [`Loops::domains`].
-    pub(crate) fn exact_domains(&self, set: &isl::Set) -> Result<Vec<Domain>, Refusal> {
+    pub fn exact_domains(&self, set: &isl::Set) -> Result<Vec<Domain>, Refusal> {
         let mut domains = self.domains(std::slice::from_ref(set))?;
         let mut said = isl::Set::universe(&set.space()?)?;
         for domain in &domains {
@@ -109,11 +109,32 @@ impl Loops<'_, '_> {
 
 /// The set without some dimensions, which are eliminated over the rationals: no point is lost, and no
 /// remainder is left.
-pub(crate) fn shadow(set: &isl::Set, dims: &[&str]) -> Result<isl::Set, isl::IslError> {
+///
+/// # Errors
+/// A failure of isl.
+pub fn shadow(set: &isl::Set, dims: &[&str]) -> Result<isl::Set, isl::IslError> {
     set.project_out(dims)?.remove_unknown_divs()?.remove_redundancies()
 }
 
 /// The same points in as few constraints as isl finds.
-pub(crate) fn simplified(set: &isl::Set) -> Result<isl::Set, isl::IslError> {
+///
+/// # Errors
+/// A failure of isl.
+pub fn simplified(set: &isl::Set) -> Result<isl::Set, isl::IslError> {
     set.coalesce()?.remove_redundancies()
+}
+
+/// Whether every disjunct bounds the iname from both sides by constraints without floors of it: a
+/// loop needs them, and the projection of strided bounds may leave only quotients.
+pub fn has_linear_bounds(domain: &Domain, iname: InameId) -> bool {
+    let side = |c: &Constraint, sign: i64| {
+        let factor = c.expr().coefficient(&Atom::Iname(iname));
+        let rest = c.expr().minus(&Affine::iname(iname).times(factor));
+        let towards = match c {
+            Constraint::Zero(_) => factor != 0,
+            Constraint::NonNegative(_) => factor.signum() == sign,
+        };
+        towards && !rest.mentions(iname)
+    };
+    domain.disjuncts().iter().all(|d| [1, -1].iter().all(|sign| d.iter().any(|c| side(c, *sign))))
 }
