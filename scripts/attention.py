@@ -99,7 +99,7 @@ def compare(kernels, length, heads, rounds):
             f"{size:4d} {length:6d} {heads:5d} {kernel.name:24s} best {rate(min(ours)):5.1f} of "
             f"{rate(min(peer)):5.1f} TFLOP/s ({default}), "
             f"ratio {statistics.median(ratios):.3f} ({low:.3f} to {high:.3f}), "
-            f"{kernel.function.num_regs} registers, {kernel.function.local_size_bytes} B spilled, "
+            f"{kernel.registers} registers, {kernel.spilled} B spilled, "
             f"errors: {away:.1e} to PyTorch, {own:.1e} and {reference:.1e} to double{wrong}",
             flush=True,
         )

@@ -15,9 +15,12 @@ class PrintedKernel:
         self.name, self.source = path.stem, path.read_text()
         (self.entry,) = self.plan(r"// entry `(\w+)`")
         self.parameters = re.findall(r"//   (\w+): i32 parameter", self.source)
-        (self.grid,) = self.plan(r"// grid (.*) of work-groups of")
-        self.block = tuple(map(int, self.plan(r"work-groups of (\d+) x (\d+) x (\d+)")))
-        self.dynamic = int(self.plan(r"// \d+ bytes of local memory(?:, of which the launch gives (\d+))?")[0] or 0)
+        scratch = re.findall(r"//   \w+: (\w+) scratch memory of (\d+) elements", self.source)
+        self.scratch = [cp.empty(int(count), {"f32": np.float32, "f64": np.float64}[ty]) for ty, count in scratch]
+        dynamic = re.search(r"// \d+ bytes of local memory, of which the launch gives (\d+)", self.source)
+        shapes = re.findall(r"// .*grid (.*) of work-groups of (\d+) x (\d+) x (\d+)", self.source)
+        names = re.findall(r"__global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\(", self.source)
+        texts = re.split(r"__global__ ", self.source)[1:]
         # what one architecture alone has is compiled for that one, which CuPy does not do itself
         own = "a" if "OneComputeCapability" in self.source else ""
         program = nvrtc.createProgram(self.source, f"{self.entry}.cu", [], [])
@@ -25,10 +28,17 @@ class PrintedKernel:
         with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
             file.write(nvrtc.getCUBIN(program))
             file.flush()
-            self.function = cp.RawModule(path=file.name).get_function(self.entry)
-            self.function.num_regs  # loads it while the file is there
-        if self.dynamic:
-            self.function.max_dynamic_shared_size_bytes = self.dynamic
+            module = cp.RawModule(path=file.name)
+            functions = [module.get_function(name) for name in names]
+            # loads them while the file is there
+            self.registers = max(function.num_regs for function in functions)
+        self.spilled = max(function.local_size_bytes for function in functions)
+        self.launches = []
+        for function, text, (grid, *block) in zip(functions, texts, shapes):
+            given = int(dynamic[1]) if dynamic and "extern __shared__" in text else 0
+            if given:
+                function.max_dynamic_shared_size_bytes = given
+            self.launches.append((function, grid, tuple(map(int, block)), given))
 
     def plan(self, pattern):
         """The groups of the first match in the source."""
@@ -40,9 +50,10 @@ class PrintedKernel:
 
     def launch(self, parameters, arguments):
         """Launches with the parameters that the plan names, and tensors of PyTorch, arrays of CuPy or numbers."""
-        given = (np.uintp(x.data_ptr()) if hasattr(x, "data_ptr") else x for x in arguments)
-        numbers = (np.int32(parameters[name]) for name in self.parameters)
-        self.function(self.value(self.grid, parameters), self.block, (*numbers, *given), shared_mem=self.dynamic)
+        given = [np.uintp(x.data_ptr()) if hasattr(x, "data_ptr") else x for x in (*arguments, *self.scratch)]
+        numbers = [np.int32(parameters[name]) for name in self.parameters]
+        for function, grid, block, dynamic in self.launches:
+            function(self.value(grid, parameters), block, (*numbers, *given), shared_mem=dynamic)
 
 
 def seconds(launch, times):

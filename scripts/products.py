@@ -2,21 +2,25 @@
 """Times generated products of matrices and compares them with cuBLAS, which PyTorch calls.
 
 Each file is what `kingpost print examples/dgemm.kingpost --target cuda --plan` prints: a kernel with
-parameters m, n and k in blocks, arguments a and b, and a result c, all of f64, f32, f16 or bf16. Results are
-poisoned, and then compared with cuBLAS's and, at some rows and columns, with sums in long double on the host: a
-kernel is wrong that is farther from those than twice the rounding of a result and of sums of its terms. Halves
-are summed in single precision, also by cuBLAS. A sample is some launches between
-two events; cuBLAS is timed right before each, as the card changes its clock under load, and kernels take turns
-in random order. CuPy compiles and launches kernels. Prints a line a kernel and size: the best of each in TFLOP/s, and the median of the ratios.
+parameters m, n and k in blocks, or one whose size is fixed, with arguments a and b, and a result c, all of f64, f32,
+f16 or bf16. Results are poisoned, and then compared with cuBLAS's and, at some rows and columns, with sums in long
+double on the host: a kernel is wrong that is farther from those than twice the rounding of a result and of sums of
+its terms. Halves are summed in single precision, also by cuBLAS. A sample is a graph of some launches between two
+events; cuBLAS is timed right before each, as the card changes its clock under load, and kernels take turns in random
+order. CuPy compiles and launches kernels. Prints a line a kernel and size: the best of each in TFLOP/s, and the
+median of the ratios.
 
     kingpost print examples/dgemm.kingpost --target cuda --plan > dgemm.cu
     python3 scripts/products.py dgemm.cu --sizes 1024,2048,4096,8192,16384
 """
 import argparse
+import concurrent.futures
+import math
 import pathlib
 import random
 import statistics
 
+import cupy as cp
 import numpy as np
 import torch
 from printed_kernel import PrintedKernel, seconds
@@ -36,11 +40,28 @@ class Kernel(PrintedKernel):
     def __init__(self, path):
         super().__init__(path)
         self.type = self.plan(r"//   a: (\w+) buffer")[0]
-        self.rows, self.terms = map(int, self.plan(r"//   a: \w+ buffer of (\d+)\*m\*(\d+)\*k elements"))
-        self.columns = int(self.plan(r"//   c: \w+ buffer of \d+\*m\*(\d+)\*n elements")[0])
+        rows, terms, fixed = self.plan(r"//   a: \w+ buffer of (?:(\d+)\*m\*(\d+)\*k|(\d+)) elements")
+        self.size = math.isqrt(int(fixed)) if fixed else None
+        if self.size is None:
+            self.rows, self.terms = int(rows), int(terms)
+            self.columns = int(self.plan(r"//   c: \w+ buffer of \d+\*m\*(\d+)\*n elements")[0])
 
     def multiply(self, size, arrays):
-        self.launch({"m": size // self.rows, "n": size // self.columns, "k": size // self.terms}, arrays)
+        blocks = {} if self.size else {"m": size // self.rows, "n": size // self.columns, "k": size // self.terms}
+        self.launch(blocks, arrays)
+
+
+def repeated(launch, times):
+    """A graph of some launches, so that short ones wait for the card alone."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream), cp.cuda.ExternalStream(stream.cuda_stream):
+        launch()
+        stream.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            for _ in range(times):
+                launch()
+    return graph.replay
 
 
 def compare(kernels, size, rounds):
@@ -64,11 +85,13 @@ def compare(kernels, size, rounds):
         kernel.multiply(size, (a, b, c))
         away = float((c.double() - product.double()).abs().max() / product.double().abs().max())
         errors[kernel.name] = (away, error(c), error(product))
-    launches = max(1, int((3e11 if unit < 2**-20 else 3e12) // size**3))
+    launches = min(200, max(1, int((3e11 if unit < 2**-20 else 3e12) // size**3)))
+    of_cublas = repeated(cublas, launches)
+    graphs = {k.name: repeated(lambda k=k: k.multiply(size, (a, b, c)), launches) for k in kernels}
     for _ in range(rounds):
         for kernel in random.sample(kernels, len(kernels)):
-            theirs = seconds(cublas, launches)
-            ours = seconds(lambda: kernel.multiply(size, (a, b, c)), launches)
+            theirs = seconds(of_cublas, 1) / launches
+            ours = seconds(graphs[kernel.name], 1) / launches
             times[kernel.name].append((ours, theirs))
     for kernel in kernels:
         ours, theirs = zip(*times[kernel.name])
@@ -80,7 +103,7 @@ def compare(kernels, size, rounds):
         print(
             f"{kernel.type} {size:6d} {kernel.name:24s} best {rate(ours):5.1f} of {rate(theirs):5.1f} TFLOP/s, "
             f"ratio {statistics.median(ratios):.3f} ({low:.3f} to {high:.3f}), "
-            f"{kernel.function.num_regs} registers, {kernel.function.local_size_bytes} B spilled, "
+            f"{kernel.registers} registers, {kernel.spilled} B spilled, "
             f"errors: {away:.1e} to cuBLAS, {own:.1e} and {reference:.1e} to the host{wrong}",
             flush=True,
         )
@@ -94,10 +117,12 @@ def main():
     arguments = parser.parse_args()
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-    kernels = [Kernel(path) for path in arguments.sources]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        kernels = list(pool.map(Kernel, arguments.sources))
     for size in map(int, arguments.sizes.split(",")):
-        for kind in sorted({kernel.type for kernel in kernels}):
-            compare([kernel for kernel in kernels if kernel.type == kind], size, arguments.rounds)
+        of_size = [kernel for kernel in kernels if kernel.size in (None, size)]
+        for kind in sorted({kernel.type for kernel in of_size}):
+            compare([kernel for kernel in of_size if kernel.type == kind], size, arguments.rounds)
 
 
 if __name__ == "__main__":
