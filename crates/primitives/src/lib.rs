@@ -19,10 +19,12 @@ pub use kingpost_algebra::{monomials, polynomial};
 pub use kingpost_programs as programs;
 pub use kingpost_steps::*;
 pub use kingpost_transforms::ScheduleSteps;
+pub use product::{TileProduct, Units};
 
 use std::sync::OnceLock;
 
 pub mod instruction_lines;
+mod product;
 
 /// The primitives by their types, with the types of their arguments.
 pub mod primitives {
@@ -39,6 +41,7 @@ pub fn steps() -> &'static StepSet {
     static SET: OnceLock<StepSet> = OnceLock::new();
     SET.get_or_init(|| {
         let rows = kingpost_transforms::rows().into_iter().chain(kingpost_algebra::rows());
-        StepSet::of(rows).with_combined(kingpost_transforms::combined())
+        StepSet::of(rows)
+            .with_combined(kingpost_transforms::combined().into_iter().chain([product::combined()]))
     })
 }

@@ -13,6 +13,7 @@ mod loop_conditions;
 mod nan;
 mod page;
 mod pipeline_loop;
+mod product;
 mod programs;
 mod random_calls;
 mod recipes;
