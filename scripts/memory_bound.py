@@ -37,8 +37,7 @@ class Kernel(PrintedKernel):
         return cp.zeros(self.value(self.lengths[name], parameters), self.types[name])
 
     def __str__(self):
-        f = self.function
-        return f"{f.num_regs} registers, {f.local_size_bytes} B spilled"
+        return f"{self.registers} registers, {self.spilled} B spilled"
 
 
 def timed(launch, times=21):

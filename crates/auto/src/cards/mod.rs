@@ -11,6 +11,7 @@ mod map;
 mod one_launch;
 mod panels;
 mod prepare;
+mod products;
 mod rows;
 mod spread;
 mod tiles;
@@ -23,6 +24,7 @@ use kingpost_isl::Objective;
 use kingpost_steps::TransformError;
 use kingpost_transforms::primitives::Tag;
 use map::Shape;
+use products::Choice;
 use rayon::prelude::*;
 use spread::Cutting;
 use std::collections::BTreeMap;
@@ -49,8 +51,12 @@ const ONE_BY_ONE: Objective = Objective { outer_parallel: true, serialised: true
 /// Preparations that run two loops along their diagonals.
 const DIAGONALS: [&str; 2] = ["waves", "inner waves"];
 
-const PREPARATIONS: [Preparation; 15] = [
+const PREPARATIONS: [Preparation; 16] = [
     ("text", |_| Ok(())),
+    ("sums in loops, bands", |d| {
+        d.realise_sums()?;
+        d.restart(ISL, |d| d.reschedule(ONE_BY_ONE))
+    }),
     ("values where they are read", |d| d.restart("values where they are read", Draft::compute_where_read)),
     ("waves", |d| d.restart("diagonals", |d| d.skew_outer(0))),
     ("inner waves", |d| d.restart("diagonals", |d| d.skew_outer(1))),
@@ -98,6 +104,8 @@ enum Beginning {
     Rows(i64),
     /// With this loop of a band as the outermost one over tiles.
     Panels(usize),
+    /// As a product of matrices, by this choice of tiles.
+    Product(&'static Choice),
 }
 
 /// Drafts that are done, with their names, and what was considered in vain.
@@ -135,6 +143,7 @@ pub fn propose_for_card(
         .chain([Beginning::Counts, Beginning::Scan, Beginning::OneLaunch])
         .chain(SUB_GROUPS.map(Beginning::Rows))
         .chain((0..LOOPS).map(Beginning::Panels))
+        .chain(plain.choices()?.into_iter().map(Beginning::Product))
         .collect();
     let begun: Result<Vec<Draft<'_>>, TransformError> = all.par_iter().map(|b| b.draft(&plain)).collect();
     let mut kept: Vec<(Beginning, Draft<'_>)> = Vec::new();
@@ -166,6 +175,7 @@ impl Beginning {
             Self::OneLaunch => draft.restart("totals in one launch", Draft::scan_in_one_launch)?,
             Self::Rows(count) => draft.restart("rows in registers", |d| d.hold_rows(count))?,
             Self::Panels(first) => draft.restart("panels", |d| d.tile_panels(first))?,
+            Self::Product(choice) => draft.restart(choice.name, |d| d.multiply(choice))?,
         }
         Ok(draft)
     }
@@ -186,6 +196,7 @@ impl Beginning {
             Self::OneLaunch => Ok(Mapped::of("totals in one launch", draft)),
             Self::Rows(count) => Ok(Mapped::of(&format!("rows in registers of {count} sub-groups"), draft)),
             Self::Panels(first) => in_panels(first, draft),
+            Self::Product(choice) => Ok(Mapped::of(&format!("product in tiles of {}", choice.name), draft)),
         }
     }
 }
@@ -319,7 +330,9 @@ mod tests {
         // the axis that moves along rows is that of neighbouring work-items
         let steps = ["tag(i_o, tag: g.1)", "tag(j_i, tag: l.0)", "buffer_writes(a, at: j, space: private"];
         assert!(has(&found, &steps), "{}", found[0].text(true));
-        assert!(!has(&found, &["split_launch"]));
+        // except for the edges of a product in tiles
+        let others = found.iter().filter(|p| !p.name.starts_with("product in"));
+        assert!(others.into_iter().all(|p| !p.text(false).contains("split_launch")));
         // rows in one work-item read the same element of `b`
         assert!(has(&found, &["split_iname(i, factor: 4)", "tag(i_i, tag: unroll)"]));
     }
@@ -384,7 +397,7 @@ mod tests {
         let steps =
             ["space: local", "pad_array(b_tile_1, axis: 1, by: 1)", "buffer_writes(a, at: j_o,", "l.1)"];
         assert!(has(&found, &steps), "{}", found[0].text(true));
-        same_results(product, &found, "tiles of");
+        same_results(product, &found, ", tiles of");
         // of a triangle, with sums of different lengths, which overwrite what they read
         let triangle = "for i in 0..n\n  for j in 0..n\n    for k in i + 1..n\n      s: a[i, j] += b[k, i]*a[k, j]\n    q: a[i, j] *= 0.5\n";
         let found = proposals(triangle);
