@@ -15,8 +15,6 @@ class PrintedKernel:
         self.name, self.source = path.stem, path.read_text()
         (self.entry,) = self.plan(r"// entry `(\w+)`")
         self.parameters = re.findall(r"//   (\w+): i32 parameter", self.source)
-        scratch = re.findall(r"//   \w+: (\w+) scratch memory of (\d+) elements", self.source)
-        self.scratch = [cp.empty(int(count), {"f32": np.float32, "f64": np.float64}[ty]) for ty, count in scratch]
         dynamic = re.search(r"// \d+ bytes of local memory, of which the launch gives (\d+)", self.source)
         shapes = re.findall(r"// .*grid (.*) of work-groups of (\d+) x (\d+) x (\d+)", self.source)
         names = re.findall(r"__global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\(", self.source)
@@ -50,7 +48,7 @@ class PrintedKernel:
 
     def launch(self, parameters, arguments):
         """Launches with the parameters that the plan names, and tensors of PyTorch, arrays of CuPy or numbers."""
-        given = [np.uintp(x.data_ptr()) if hasattr(x, "data_ptr") else x for x in (*arguments, *self.scratch)]
+        given = [np.uintp(x.data_ptr()) if hasattr(x, "data_ptr") else x for x in arguments]
         numbers = [np.int32(parameters[name]) for name in self.parameters]
         for function, grid, block, dynamic in self.launches:
             function(self.value(grid, parameters), block, (*numbers, *given), shared_mem=dynamic)

@@ -18,6 +18,7 @@ import concurrent.futures
 import math
 import pathlib
 import random
+import re
 import statistics
 
 import cupy as cp
@@ -40,6 +41,8 @@ class Kernel(PrintedKernel):
     def __init__(self, path):
         super().__init__(path)
         self.type = self.plan(r"//   a: (\w+) buffer")[0]
+        parts = re.findall(r"//   \w+: (\w+) scratch memory of (\d+) elements", self.source)
+        self.parts = [torch.empty(int(count), device="cuda", dtype=TYPES[ty][0]) for ty, count in parts]
         rows, terms, fixed = self.plan(r"//   a: \w+ buffer of (?:(\d+)\*m\*(\d+)\*k|(\d+)) elements")
         self.size = math.isqrt(int(fixed)) if fixed else None
         if self.size is None:
@@ -48,7 +51,7 @@ class Kernel(PrintedKernel):
 
     def multiply(self, size, arrays):
         blocks = {} if self.size else {"m": size // self.rows, "n": size // self.columns, "k": size // self.terms}
-        self.launch(blocks, arrays)
+        self.launch(blocks, (*arrays, *self.parts))
 
 
 def repeated(launch, times):
