@@ -1,4 +1,5 @@
 """A kernel that `kingpost print … --target cuda --plan` printed, compiled and launched by CuPy."""
+import ctypes
 import math
 import re
 import tempfile
@@ -6,6 +7,51 @@ import tempfile
 import cupy as cp
 import numpy as np
 from cupy_backends.cuda.libs import nvrtc
+
+
+# `CUtensorMap` of the driver, and numbers of `CUtensorMapDataType` with the bytes of an element
+MAP = np.dtype([("words", np.uint64, 16)])
+ELEMENTS = {"f16": (6, 2), "f32": (7, 4), "f64": (8, 8), "bf16": (9, 2)}
+
+
+class TensorMap:
+    """The map of a tensor that a plan asks for."""
+
+    TEXT = re.compile(
+        r"//   \w+: map of (\w+) with extents \[(.*)\], strides \[(.*)\], boxes of ([\d x]+)(, rows swizzled)?"
+    )
+
+    def __init__(self, found, types):
+        self.array, extents, strides, sides, swizzled = found
+        # the driver takes the innermost axis first
+        self.extents, self.strides = extents.split(", ")[::-1], strides.split(", ")[::-1]
+        self.sides = [int(side) for side in sides.split(" x ")][::-1]
+        self.type, self.is_swizzled = types[self.array], bool(swizzled)
+
+    def encoded(self, address, parameters):
+        """As the driver's `cuTensorMapEncodeTiled` makes it of an array."""
+        axes, (number, bytes_) = len(self.sides), ELEMENTS[self.type]
+        extents = [eval(extent, {}, parameters) for extent in self.extents]
+        strides = [bytes_ * eval(stride, {}, parameters) for stride in self.strides]
+        room = ctypes.create_string_buffer(2 * MAP.itemsize)
+        to = -(-ctypes.addressof(room) // MAP.itemsize) * MAP.itemsize
+        result = ctypes.CDLL("libcuda.so.1").cuTensorMapEncodeTiled(
+            ctypes.c_void_p(to),
+            number,
+            axes,
+            ctypes.c_void_p(address),
+            (ctypes.c_uint64 * axes)(*extents),
+            (ctypes.c_uint64 * axes)(*strides[1:]),
+            (ctypes.c_uint32 * axes)(*self.sides),
+            (ctypes.c_uint32 * axes)(*[1] * axes),
+            0,
+            3 if self.is_swizzled else 0,  # rows of 128 bytes
+            3,  # 256 bytes at a time into the second cache
+            0,
+        )
+        if result:
+            raise RuntimeError(f"cuTensorMapEncodeTiled returns {result}")
+        return np.frombuffer(ctypes.string_at(to, MAP.itemsize), MAP).copy()
 
 
 class PrintedKernel:
@@ -19,6 +65,9 @@ class PrintedKernel:
         shapes = re.findall(r"// .*grid (.*) of work-groups of (\d+) x (\d+) x (\d+)", self.source)
         names = re.findall(r"__global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\(", self.source)
         texts = re.split(r"__global__ ", self.source)[1:]
+        self.buffers = dict(re.findall(r"//   (\w+): (\w+) buffer", self.source))
+        self.maps = [TensorMap(found, self.buffers) for found in TensorMap.TEXT.findall(self.source)]
+        self.encoded = {}
         # what one architecture alone has is compiled for that one, which CuPy does not do itself
         own = "a" if "OneComputeCapability" in self.source else ""
         program = nvrtc.createProgram(self.source, f"{self.entry}.cu", [], [])
@@ -48,10 +97,19 @@ class PrintedKernel:
 
     def launch(self, parameters, arguments):
         """Launches with the parameters that the plan names, and tensors of PyTorch, arrays of CuPy or numbers."""
-        given = [np.uintp(x.data_ptr()) if hasattr(x, "data_ptr") else x for x in arguments]
-        numbers = [np.int32(parameters[name]) for name in self.parameters]
+        given = tuple(np.uintp(x.data_ptr()) if hasattr(x, "data_ptr") else x for x in arguments)
+        numbers = tuple(np.int32(parameters[name]) for name in self.parameters)
+        maps = self.encoded_maps(numbers, given, parameters) if self.maps else ()
         for function, grid, block, dynamic in self.launches:
-            function(self.value(grid, parameters), block, (*numbers, *given), shared_mem=dynamic)
+            function(self.value(grid, parameters), block, (*numbers, *given, *maps), shared_mem=dynamic)
+
+    def encoded_maps(self, numbers, pointers, parameters):
+        """The maps of tensors of PyTorch, encoded once for the same ones."""
+        if (numbers, pointers) not in self.encoded:
+            addresses = dict(zip(self.buffers, map(int, pointers)))
+            maps = tuple(each.encoded(addresses[each.array], parameters) for each in self.maps)
+            self.encoded[numbers, pointers] = maps
+        return self.encoded[numbers, pointers]
 
 
 def seconds(launch, times):

@@ -16,39 +16,96 @@ pub(crate) fn scheduled(program: &str) -> Kernel {
     script.unwrap().apply(&kernel).unwrap_or_else(|e| panic!("{e}")).kernel().clone()
 }
 
+const DGEMM: &str = include_str!("../../examples/dgemm.kingpost");
+const REGISTERS: &str = include_str!("../../examples/hgemm_registers.kingpost");
+const TEAMS: &str = include_str!("../../examples/hgemm.kingpost");
+
+/// A text with the rows, columns and terms of a block, and those of `m`, `n` and `k` blocks.
+struct Product<'t> {
+    text: &'t str,
+    ty: ScalarType,
+    block: [usize; 3],
+}
+
+impl Product<'_> {
+    fn kernel(&self) -> Kernel {
+        scheduled(&self.text.replace("bf16", self.ty.name()))
+    }
+
+    /// Compares with sums in double precision.
+    fn check(&self, kernel: &Kernel, device: &str, blocks: [usize; 3]) {
+        let device = &*open(device).unwrap();
+        let [rows, columns, terms] = std::array::from_fn(|k| self.block[k] * blocks[k]);
+        let seed = Random::fresh_seed();
+        let mut random = Random::new(seed);
+        let mut numbers =
+            |len| random.numbers(len).into_iter().map(|x| self.ty.rounded(x)).collect::<Vec<f64>>();
+        let (a, b) = (numbers(rows * terms), numbers(terms * columns));
+        let values = |all: &[f64]| match self.ty {
+            ScalarType::F64 => all.to_vec().into(),
+            ty => Value::of_reals(ty, all),
+        };
+        let params = ["m", "n", "k"].into_iter().zip(blocks);
+        let memory = params.fold(Memory::new(), |memory, (name, n)| memory.param(name, n as i64));
+        let memory = memory
+            .value("a", values(&a))
+            .value("b", values(&b))
+            .value("c", values(&vec![f64::NAN; rows * columns]));
+        let mut expected = vec![0.0; rows * columns];
+        for (sums, a) in expected.chunks_mut(columns).zip(a.chunks(terms)) {
+            for (x, b) in a.iter().zip(b.chunks(columns)) {
+                sums.iter_mut().zip(b).for_each(|(sum, y)| *sum += x * y);
+            }
+        }
+        let program = generate(kernel, device.info().backend.target(), &Options::default()).unwrap();
+        let loaded = Loaded::new(device, &program, &memory).unwrap();
+        loaded.launch().unwrap();
+        let error = RelativeError::between(&loaded.f64s("c").unwrap(), &expected);
+        let within = match self.ty {
+            // sums of 80 terms in another order
+            ScalarType::F64 => 1e-13,
+            // results are rounded to 8 or 11 bits; sums of 320 terms in single precision lose much less
+            ScalarType::Bf16 => 1.01 * 2.0_f64.powi(-8),
+            _ => 1.01 * 2.0_f64.powi(-11),
+        };
+        assert!(error.is_within(within), "{}, {blocks:?}, seed {seed}: {error:?}", device.info().name);
+    }
+}
+
 /// Tiles of terms fewer and more than buffers; rows and columns of different numbers.
 #[test]
 fn a_product_by_copies_ahead_and_matrix_instructions() {
-    let kernel = scheduled(include_str!("../../examples/dgemm.kingpost"));
-    let seed = Random::fresh_seed();
-    let mut random = Random::new(seed);
-    let card = open("cuda").inspect_err(|e| println!("skipped: cuda: {e}"));
-    for (m, n, k) in [(1, 1, 1), (1, 2, 5)] {
-        let (rows, columns, terms) = (128 * m, 128 * n, 16 * k);
-        let (a, b) = (random.numbers(rows * terms), random.numbers(terms * columns));
-        let memory = Memory::new()
-            .param("m", m as i64)
-            .param("n", n as i64)
-            .param("k", k as i64)
-            .value("a", a.clone())
-            .value("b", b.clone())
-            .value("c", vec![f64::NAN; rows * columns]);
-        let product = |at: usize| {
-            let (i, j) = (at / columns, at % columns);
-            (0..terms).map(|q| a[i * terms + q] * b[q * columns + j]).sum::<f64>()
-        };
-        let expected: Vec<f64> = (0..rows * columns).map(product).collect();
-        for name in ["c", "opencl"].into_iter().chain(card.is_ok().then_some("cuda")) {
-            let device = open(name).unwrap();
-            let program = generate(&kernel, device.info().backend.target(), &Options::default()).unwrap();
-            let loaded = Loaded::new(&*device, &program, &memory).unwrap();
-            loaded.launch().unwrap();
-            let error = RelativeError::between(&loaded.f64s("c").unwrap(), &expected);
-            // sums of 80 terms in another order
-            assert!(error.is_within(1e-13), "{name}, {m} {n} {k}, seed {seed}: {error:?}");
+    let product = Product { text: DGEMM, ty: ScalarType::F64, block: [128, 128, 16] };
+    let kernel = product.kernel();
+    for blocks in [[1, 1, 1], [1, 2, 5]] {
+        for device in ["c", "opencl"] {
+            product.check(&kernel, device, blocks);
         }
     }
     check_copies(&kernel);
+}
+
+/// All of them on a card, by this library's own runtime.
+#[test]
+fn products_on_a_card() {
+    if let Err(reason) = open("cuda") {
+        println!("skipped: cuda: {reason}");
+        return;
+    }
+    let of = |text, ty, block| Product { text, ty, block };
+    for product in [
+        of(DGEMM, ScalarType::F64, [128, 128, 16]),
+        of(REGISTERS, ScalarType::Bf16, [128, 256, 64]),
+        of(REGISTERS, ScalarType::F16, [128, 256, 64]),
+        of(TEAMS, ScalarType::Bf16, [1024, 256, 64]),
+        of(TEAMS, ScalarType::F16, [1024, 256, 64]),
+    ] {
+        let kernel = product.kernel();
+        for blocks in [[1, 1, 1], [1, 2, 2], [1, 1, 3], [1, 2, 5]] {
+            product.check(&kernel, "cuda", blocks);
+            println!("{} {blocks:?}: right", product.ty);
+        }
+    }
 }
 
 /// The two groups of copies of an iteration go on while the tile after the next one is waited for; nothing is
@@ -71,25 +128,24 @@ fn check_copies(kernel: &Kernel) {
 }
 
 /// Products of halves: by matrix instructions of a sub-group on fragments, and by those of a team of four
-/// sub-groups on tiles.
+/// sub-groups on tiles, of which the first work-item copies boxes.
 #[test]
 fn products_of_halves() {
-    let registers = include_str!("../../examples/hgemm_registers.kingpost");
-    let teams = include_str!("../../examples/hgemm.kingpost");
-    let (few, many) = ((128, 256), (1024, 128)); // rows and columns of a block
+    let (few, many) = ([128, 256, 64], [1024, 256, 64]);
     for (text, ty, block, instruction) in [
-        (registers, ScalarType::Bf16, few, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"),
-        (registers, ScalarType::F16, few, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
-        (teams, ScalarType::Bf16, many, "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16"),
-        (teams, ScalarType::F16, many, "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16"),
+        (REGISTERS, ScalarType::Bf16, few, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"),
+        (REGISTERS, ScalarType::F16, few, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
+        (TEAMS, ScalarType::Bf16, many, "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16"),
+        (TEAMS, ScalarType::F16, many, "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16"),
     ] {
-        let kernel = scheduled(&text.replace("bf16", ty.name()));
+        let product = Product { text, ty, block };
+        let kernel = product.kernel();
         // fewer tiles than buffers, and more
-        check_sums(&kernel, ty, "c", block, 1);
+        product.check(&kernel, "c", [1, 1, 1]);
         if ty == ScalarType::Bf16 {
             // OpenCL on a CPU takes half a minute for the larger block
-            let (device, tiles) = if block == few { ("opencl", 5) } else { ("c", 3) };
-            check_sums(&kernel, ty, device, block, tiles);
+            let (device, tiles) = if block == few { ("opencl", 5) } else { ("c", 5) };
+            product.check(&kernel, device, [1, 1, tiles]);
         }
         let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
         assert!(program.source.contains(instruction), "{}", program.source);
@@ -101,37 +157,29 @@ fn products_of_halves() {
         let object = nvrtc::compile_program("sm_90", &program, Optimisation::Full, &cache).unwrap();
         let [resources] = object.resources.as_slice() else { panic!("{}", object.log) };
         assert_eq!(resources.spill_stores + resources.spill_loads, 0, "{}", object.log);
+        // that the compiler reads no sums before they are done
+        assert!(!object.log.contains("serialized"), "{}", object.log);
+        if block == many {
+            check_groups(&program.source);
+        }
     }
 }
 
-fn check_sums(kernel: &Kernel, ty: ScalarType, device: &str, (rows, columns): (usize, usize), k: usize) {
-    let seed = Random::fresh_seed();
-    let mut random = Random::new(seed);
-    let terms = 64 * k;
-    let mut numbers = |len| random.numbers(len).into_iter().map(|x| ty.rounded(x)).collect::<Vec<f64>>();
-    let (a, b) = (numbers(rows * terms), numbers(terms * columns));
-    let memory = Memory::new()
-        .param("m", 1)
-        .param("n", 1)
-        .param("k", k as i64)
-        .value("a", Value::of_reals(ty, &a))
-        .value("b", Value::of_reals(ty, &b))
-        .value("c", Value::of_reals(ty, &vec![f64::NAN; rows * columns]));
-    let mut expected = vec![0.0; rows * columns];
-    for (sums, a) in expected.chunks_mut(columns).zip(a.chunks(terms)) {
-        for (x, b) in a.iter().zip(b.chunks(columns)) {
-            sums.iter_mut().zip(b).for_each(|(sum, y)| *sum += x * y);
-        }
-    }
-    let card = open("cuda").inspect_err(|e| println!("skipped: cuda: {e}"));
-    for name in [device].into_iter().chain(card.is_ok().then_some("cuda")) {
-        let device = open(name).unwrap();
-        let program = generate(kernel, device.info().backend.target(), &Options::default()).unwrap();
-        let loaded = Loaded::new(&*device, &program, &memory).unwrap();
-        loaded.launch().unwrap();
-        let error = RelativeError::between(&loaded.f64s("c").unwrap(), &expected);
-        // results are rounded to 8 or 11 bits; sums of 320 terms in single precision lose much less
-        let unit = if ty == ScalarType::Bf16 { 2.0_f64.powi(-8) } else { 2.0_f64.powi(-11) };
-        assert!(error.is_within(1.01 * unit), "{name}, {k}, seed {seed}: {error:?}");
-    }
+/// One group of products goes on while the tile after the next one is waited for, and while it is copied; stores
+/// wait for all.
+fn check_groups(source: &str) {
+    let (_, tiles) = source.split_once("for (int t = 0").unwrap();
+    let place = |what: &str| tiles.find(what).unwrap_or_else(|| panic!("no {what} in\n{source}"));
+    let in_order = [
+        "wgmma.mma_async",
+        "wgmma.commit_group",
+        "cp.async.bulk.tensor",
+        "mbarrier.arrive",
+        "wgmma.wait_group.sync.aligned 1;",
+        "box_wait(1)",
+        "__syncthreads",
+        "wgmma.wait_group.sync.aligned 0;",
+        "make_uint4",
+    ];
+    assert!(in_order.map(place).is_sorted(), "{source}");
 }

@@ -10,8 +10,8 @@ use clap::{Args, ValueEnum};
 use kingpost::analysis::Analysis;
 use kingpost::analysis::inside::Reach;
 use kingpost::codegen::{
-    ArgKind, HostStep, LaunchPlan, Options, PlacedKernel, Program, Sequence, Target, generate, pass_named,
-    passes,
+    ArgKind, HostExpr, HostStep, LaunchPlan, Options, PlacedKernel, Program, Sequence, Target, TensorMap,
+    generate, pass_named, passes,
 };
 use kingpost::forms::element::Nodes;
 use kingpost::ir::Kernel;
@@ -240,6 +240,18 @@ fn plan_text(kernel: &Kernel, program: &Program, nodes: &[Nodes]) -> String {
         };
         // Writing to a string cannot fail.
         let _ = writeln!(text, "//   {}: {} {kind}{at}", arg.name, arg.ty);
+    }
+    for TensorMap { name, array, extents, strides, sides, is_swizzled, .. } in &plan.maps {
+        let list = |all: &[HostExpr]| all.iter().map(HostExpr::to_string).collect::<Vec<_>>().join(", ");
+        let sides: Vec<String> = sides.iter().map(u64::to_string).collect();
+        let swizzled = if *is_swizzled { ", rows swizzled" } else { "" };
+        let _ = writeln!(
+            text,
+            "//   {name}: map of {array} with extents [{}], strides [{}], boxes of {}{swizzled}",
+            list(extents),
+            list(strides),
+            sides.join(" x ")
+        );
     }
     match &program.launches {
         None => text += &groups_text(plan),

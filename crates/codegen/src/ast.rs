@@ -64,6 +64,9 @@ pub struct Fence {
     /// Statements of the target that every work-item runs before, after which calls that it made
     /// are done; how many of their last groups may go on.
     pub completions: BTreeMap<Name, u8>,
+    /// Statements of the target that every work-item runs then, after which what ordinary statements have done in
+    /// local memory is done for code that accesses it by another way.
+    pub proxies: BTreeSet<Name>,
     /// Where it stands in the loop tree: the name of the loop whose body has it, none for that of the kernel, and
     /// before which child; none for one that is not of the loop tree.
     pub place: Option<(Option<String>, usize)>,
@@ -326,6 +329,7 @@ impl Fence {
             global: false,
             commits: BTreeSet::new(),
             completions: BTreeMap::new(),
+            proxies: BTreeSet::new(),
             place: None,
         }
     }

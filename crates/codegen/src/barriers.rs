@@ -16,7 +16,7 @@
 //! part from what waits for them, after neighbouring statements that make some. It stands outside
 //! their guards, so that every iteration has a group, perhaps an empty one, and waits can count.
 
-use crate::ast::Fence;
+use crate::ast::{Fence, Name};
 use crate::completions::{Completions, Kind};
 use kingpost_analysis::placement::{Barrier as Sync, Scope, first_bounded_by};
 use kingpost_ir::{AddressSpace, Id, InameId, InsnId, Kernel, Node};
@@ -50,7 +50,13 @@ impl BarrierPlan {
         let need = |s: &Sync| {
             let need = Need::new(kernel, s, &paths)?;
             let end = lengths[&need.list()];
-            Some(Need { completion: completions.of(kernel, s), end, ..need })
+            let completion = completions.of(kernel, s);
+            // the calls of the iteration before are waited for as late as may be, when others are under way
+            let is_next = completion.as_ref().is_some_and(|kind| completions.is_of_team(kind))
+                && completions.iterations_apart(s) == 1
+                && need.is_forward();
+            let proxy = completions.proxy(kernel, s).cloned();
+            Some(Need { completion, proxy, is_next, end, ..need })
         };
         let mut needs: Vec<Need> = syncs.iter().filter_map(need).collect();
         needs.sort_by_key(|n| (Reverse(n.scope), Reverse(n.level), n.carried, n.last_gap()));
@@ -58,7 +64,7 @@ impl BarrierPlan {
         for need in &needs {
             if !plan.gaps.iter().any(|gap| need.is_met_by(gap)) {
                 let list = need.list();
-                let gap = if need.carried { need.end } else { need.last_gap() };
+                let gap = if need.carried && !need.is_next { need.end } else { need.last_gap() };
                 let scope = plan.at(list, gap).map_or(need.scope, |there| there.scope.max(need.scope));
                 plan.gaps.entry((list, gap)).or_insert_with(Fence::nothing).scope = scope;
             }
@@ -83,7 +89,9 @@ impl BarrierPlan {
     fn fence(&mut self, need: &Need) {
         let orders = |f: &Fence| {
             let memory = need.scope == Scope::WorkItem || if need.global { f.global } else { f.local };
-            memory && need.completion.as_ref().is_none_or(|kind| f.completions.contains_key(&kind.wait))
+            memory
+                && need.completion.as_ref().is_none_or(|kind| f.completions.contains_key(&kind.wait))
+                && need.proxy.as_ref().is_none_or(|proxy| f.proxies.contains(proxy))
         };
         if self.gaps.iter().any(|gap| need.is_met_by(gap) && orders(gap.1)) {
             return;
@@ -94,6 +102,7 @@ impl BarrierPlan {
                 fence.local |= !need.global;
             }
             fence.completions.extend(need.completion.iter().map(|kind| (kind.wait.clone(), 0)));
+            fence.proxies.extend(need.proxy.clone());
         }
     }
 
@@ -164,6 +173,10 @@ struct Need {
     scope: Scope,
     /// What completes the source.
     completion: Option<Kind>,
+    /// What ends ordinary accesses for the sink.
+    proxy: Option<Name>,
+    /// Whether it is met in the iteration of the sink, behind the source's statement there.
+    is_next: bool,
     /// The gap after the last child of the list.
     end: usize,
 }
@@ -191,11 +204,17 @@ impl Need {
         let global = kernel.vars[sync.var].space == AddressSpace::Global;
         let (carried, scope) = (sync.carrier.is_some(), sync.scope);
         let insn = sync.source;
-        Some(Self { insn, source, sink, level, carried, global, scope, completion: None, end: 0 })
+        let (completion, proxy, is_next, end) = (None, None, false, 0);
+        Some(Self { insn, source, sink, level, carried, global, scope, completion, proxy, is_next, end })
     }
 
     fn list(&self) -> List {
         self.source[self.level].0
+    }
+
+    /// Whether the sink's statement stands behind that of the source.
+    fn is_forward(&self) -> bool {
+        self.carried && self.source[self.level].1 < self.sink[self.level].1
     }
 
     fn last_gap(&self) -> usize {
@@ -205,7 +224,11 @@ impl Need {
     fn is_met_by(&self, ((list, gap), fence): (&(List, usize), &Fence)) -> bool {
         let (list, gap) = (*list, *gap);
         let (a, b) = (self.source[self.level].1, self.sink[self.level].1);
-        let late = |gap| if self.carried { gap <= a.min(b) || gap == self.end } else { gap == b };
+        let late = |gap| match (self.carried, self.is_next) {
+            (true, true) => gap > a && gap <= b,
+            (true, false) => gap <= a.min(b) || gap == self.end,
+            (false, _) => gap == b,
+        };
         let between = |gap| if self.carried { gap > a || gap <= b } else { gap > a && gap <= b };
         let is_late = self.completion.is_some();
         let here = list == self.list() && between(gap) && (!is_late || late(gap));

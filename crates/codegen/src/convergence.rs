@@ -2,6 +2,7 @@
 //! send them apart.
 
 use crate::ast::{Block, Expr, Name, Stmt};
+use crate::completions::Completions;
 use crate::error::CodegenError;
 use std::collections::BTreeSet;
 
@@ -11,40 +12,50 @@ use std::collections::BTreeSet;
 ///
 /// # Errors
 /// [`CodegenError::DivergentIntrinsic`] with the condition.
-pub(crate) fn check(body: &Block, uniform: &BTreeSet<Name>, axes: u8) -> Result<(), CodegenError> {
-    walk(body, &mut uniform.clone(), None, axes)
+pub(crate) fn check(
+    body: &Block,
+    completions: &Completions,
+    uniform: &BTreeSet<Name>,
+    axes: u8,
+) -> Result<(), CodegenError> {
+    walk(body, completions, &mut uniform.clone(), None, axes)
 }
 
 fn walk(
     block: &Block,
+    completions: &Completions,
     uniform: &mut BTreeSet<Name>,
     divergent: Option<&Expr>,
     axes: u8,
 ) -> Result<(), CodegenError> {
+    let refuse = |what: &str| match divergent {
+        None => Ok(()),
+        Some(condition) => Err(CodegenError::DivergentIntrinsic {
+            callee: what.to_owned(),
+            along: match axes {
+                1 => "l.0",
+                2 => "l.0 and l.1",
+                _ => "l.0, l.1 and l.2",
+            },
+            condition: crate::print::expression(condition),
+        }),
+    };
     for stmt in block {
         match stmt {
-            Stmt::Intrinsic(i) if i.together == axes => {
-                if let Some(condition) = divergent {
-                    let along = match axes {
-                        1 => "l.0",
-                        2 => "l.0 and l.1",
-                        _ => "l.0, l.1 and l.2",
-                    };
-                    return Err(CodegenError::DivergentIntrinsic {
-                        callee: i.name.clone(),
-                        along,
-                        condition: crate::print::expression(condition),
-                    });
-                }
+            Stmt::Intrinsic(i) if i.together == axes => refuse(&i.name)?,
+            Stmt::Barrier(fence) => {
+                let mut statements = fence.commits.iter().chain(fence.completions.keys());
+                let together = statements.find(|s| completions.axes_together(s) == Some(axes));
+                together.map_or(Ok(()), |statement| refuse(statement))?;
             }
             Stmt::If { condition, body } => {
                 let here = divergent.or((!is_uniform(condition, uniform, axes)).then_some(condition));
-                walk(body, uniform, here, axes)?;
+                walk(body, completions, uniform, here, axes)?;
             }
             Stmt::For(f) => {
                 let bound = [&f.lower, &f.upper].into_iter().find(|e| !is_uniform(e, uniform, axes));
                 let new = bound.is_none() && uniform.insert(f.name.clone());
-                walk(&f.body, uniform, divergent.or(bound), axes)?;
+                walk(&f.body, completions, uniform, divergent.or(bound), axes)?;
                 if new {
                     uniform.remove(&f.name);
                 }
@@ -58,8 +69,7 @@ fn walk(
             | Stmt::Comment(_)
             | Stmt::Assign { .. }
             | Stmt::Atomic(_)
-            | Stmt::Iteration(_)
-            | Stmt::Barrier(_) => {}
+            | Stmt::Iteration(_) => {}
         }
     }
     Ok(())
@@ -120,7 +130,7 @@ mod tests {
 
     fn found(body: Stmt) -> Result<(), String> {
         let uniform = ["n".into(), "g".into()].into();
-        let check = |axes| check(&vec![body.clone()], &uniform, axes);
+        let check = |axes| check(&vec![body.clone()], &Completions::default(), &uniform, axes);
         check(1).and(check(2)).map_err(|e| e.to_string())
     }
 

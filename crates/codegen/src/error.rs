@@ -85,6 +85,10 @@ pub enum CodegenError {
     )]
     DivergentIntrinsic { callee: String, along: &'static str, condition: String },
     #[error(
+        "`{callee}` must be called by the first work-item of a group alone, and work-items along l.{axis} call it; put the call into no loop on l.{axis}"
+    )]
+    NotByTheFirst { callee: String, axis: u8 },
+    #[error(
         "the work-items of a sub-group hold `{var}`, and l.0 has {found} of them, needed a power of two; split the loops on l.0 so, or make it local"
     )]
     SubGroupSize { var: String, found: i64 },

@@ -1,6 +1,7 @@
 //! A function of a target's language with everything around it, before it is printed.
 
 use crate::ast::{Block, Name};
+use kingpost_ir::calls::MapOfTensor;
 use kingpost_ir::{ScalarType, TableData};
 
 /// A function with everything around it.
@@ -10,6 +11,8 @@ pub struct Function {
     pub name: Name,
     /// Parameters in order.
     pub params: Vec<Param>,
+    /// Maps of tensors, which follow the parameters.
+    pub maps: Vec<TensorParam>,
     /// Tables written into the source.
     pub constants: Vec<Constant>,
     /// Work-items of a group along each axis.
@@ -54,6 +57,15 @@ pub struct Param {
     pub aligned: Option<u64>,
     /// C code of the number of elements of a buffer, where that is a sum of parameters.
     pub elements: Option<String>,
+}
+
+/// The map of a tensor as a parameter of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorParam {
+    /// Its name.
+    pub name: Name,
+    /// What it says.
+    pub map: MapOfTensor,
 }
 
 /// A table in constant memory.

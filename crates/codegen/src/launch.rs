@@ -3,12 +3,14 @@
 use crate::axes::{Axes, host_expr};
 use crate::code::Code;
 use crate::error::CodegenError;
-use crate::function::Param;
-use crate::plan::{ArgKind, ArgSpec, BufferAccess, Defined, Feature, HostExpr, LaunchPlan, Precondition};
+use crate::function::{Param, TensorParam};
+use crate::plan::{
+    ArgKind, ArgSpec, BufferAccess, Defined, Feature, HostExpr, LaunchPlan, Precondition, TensorMap,
+};
 use crate::target::TargetDescription;
 use kingpost_ir::{
-    AddressSpace, Assumption, Constraint, Direction, Expr, Kernel, ScalarType, Spacing, VarId, VarKind,
-    Variable,
+    AddressSpace, Affine, Assumption, Constraint, Direction, Expr, Kernel, ScalarType, Spacing, VarId,
+    VarKind, Variable,
 };
 
 /// Arguments in the order of the signature: parameters, arguments, global tables and global
@@ -85,11 +87,16 @@ pub(crate) fn plan(
     if let Some(limit) = target.limits.work_items.filter(|limit| found > *limit) {
         return Err(CodegenError::BlockTooLarge { found, limit, target: target.target });
     }
-    let preconditions = conditions(kernel)?;
+    let mut preconditions = conditions(kernel)?;
+    for TensorParam { map, .. } in &code.function.maps {
+        preconditions.extend(kernel.vars[map.var].shape.iter().filter_map(|extent| indexed(kernel, extent)));
+    }
+    preconditions.dedup();
     let Code { local_bytes, dynamic_local_bytes, private_bytes, .. } = *code;
     let args = args(kernel, &code.function.params, target);
     Ok(LaunchPlan {
         args,
+        maps: code.function.maps.iter().map(|param| map_of_tensor(kernel, param)).collect(),
         grid,
         block,
         local_bytes,
@@ -100,6 +107,37 @@ pub(crate) fn plan(
         defined: defined(kernel)?,
         notes: code.notes.clone(),
     })
+}
+
+/// The engine that copies boxes takes indices of 32 bits.
+fn indexed(kernel: &Kernel, extent: &Affine) -> Option<Precondition> {
+    let most = i64::from(i32::MAX);
+    let below = extent.times(-1).plus_constant(most);
+    let of = |e| Precondition {
+        value: host_expr(kernel, e),
+        text: format!("{} <= {most}", host_expr(kernel, extent)),
+        array: None,
+    };
+    below.as_constant().is_none_or(|n| n < 0).then(|| of(&below))
+}
+
+fn map_of_tensor(kernel: &Kernel, TensorParam { name, map }: &TensorParam) -> TensorMap {
+    let array = &kernel.vars[map.var];
+    let extents: Vec<HostExpr> = array.shape.iter().map(|e| host_expr(kernel, e)).collect();
+    let strides = match array.layout.strides() {
+        Some(strides) => strides.iter().map(|s| host_expr(kernel, s)).collect(),
+        None => {
+            let mut strides = vec![HostExpr::Const(1); extents.len()];
+            let mut stride = HostExpr::Const(1);
+            for axis in array.layout.order(extents.len()).into_iter().rev() {
+                strides[axis] = stride.clone();
+                stride = multiply(stride, extents[axis].clone());
+            }
+            strides
+        }
+    };
+    let (name, array, ty) = (name.to_string(), array.name.clone(), array.ty);
+    TensorMap { name, array, ty, extents, strides, sides: map.sides.clone(), is_swizzled: map.is_swizzled }
 }
 
 /// The parameters that are computed, in order.

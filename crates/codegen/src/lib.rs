@@ -117,6 +117,7 @@ pub mod program;
 mod race;
 mod reach;
 mod regions;
+mod registers;
 mod repeated_writes;
 mod sequence;
 mod simplify;
@@ -138,7 +139,7 @@ pub use passes::{Pass, pass_named, passes};
 pub use placed::PlacedKernel;
 pub use plan::{
     ArgKind, ArgSpec, BufferAccess, Defined, Entry, Feature, HostExpr, HostStep, LaunchPlan, Precondition,
-    Program, Sequence,
+    Program, Sequence, TensorMap,
 };
 pub use program::{Code, Options, generate};
 pub use synchronisation::{Synchronisation, synchronisation};

@@ -1,6 +1,6 @@
 //! The passes over the code of a kernel: one list, in order.
 
-use crate::ast::{Block, Declare, Expr, For, LoopKind, Name, Stmt};
+use crate::ast::{Block, CodePiece, Declare, Expr, For, LoopKind, Name, Stmt};
 use crate::axes::Axes;
 use crate::barriers::BarrierPlan;
 use crate::completions::Completions;
@@ -16,7 +16,9 @@ use crate::print::{Function, Param};
 use crate::stack::Stack;
 use crate::storage::Storage;
 use crate::target::{Execution, TargetDescription};
-use crate::{advance, convergence, declare, ends, hoist, loop_barriers, race, regions, tidy, vectors};
+use crate::{
+    advance, convergence, declare, ends, hoist, loop_barriers, race, regions, registers, tidy, vectors,
+};
 use kingpost_analysis::placement::Barrier;
 use kingpost_ir::{Id, Multiples, ScalarType};
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,6 +171,7 @@ fn lower(work: &mut Work<'_>) -> Result<(), CodegenError> {
     let (buffers, ordered) = (work.storage.names.clone(), work.storage.ordered.clone());
     let (env, placed) = (work.env.clone(), work.placed);
     let mut lower = Lower::new(env, placed, work.axes, work.barriers, buffers, ordered, work.target)?;
+    lower.maps.clone_from(&work.function.maps);
     work.function.body = lower.run()?;
     work.env = lower.env;
     Ok(())
@@ -182,7 +185,9 @@ fn merge_guards(work: &mut Work<'_>) -> Result<(), CodegenError> {
 
 fn barriers(work: &mut Work<'_>) -> Result<(), CodegenError> {
     let (kernel, names) = (work.placed.kernel, &work.env.iname_names);
-    race::settle_barriers(kernel, work.syncs, work.completions, names, &mut work.function.body)
+    race::settle_barriers(kernel, work.syncs, work.completions, names, &mut work.function.body)?;
+    registers::hold(work);
+    Ok(())
 }
 
 fn enclose_loops(work: &mut Work<'_>) -> Result<(), CodegenError> {
@@ -196,7 +201,7 @@ fn check_convergence(work: &mut Work<'_>) -> Result<(), CodegenError> {
     let scalars = uniform_scalars(work.placed.kernel, &work.storage.names);
     for axes in 1..=3 {
         let uniform = same_along(&work.env, &work.function.params, &scalars, axes);
-        convergence::check(&work.function.body, &uniform, axes)?;
+        convergence::check(&work.function.body, work.completions, &uniform, axes)?;
     }
     Ok(())
 }
@@ -220,7 +225,12 @@ fn work_items(work: &mut Work<'_>) -> Result<(), CodegenError> {
 }
 
 fn local_arrays(work: &mut Work<'_>) -> Result<(), CodegenError> {
-    work.function.body.splice(0..0, work.storage.locals.iter().cloned().map(Stmt::Declare));
+    let begins = work.completions.begins().iter().map(|begin| {
+        let pieces = vec![CodePiece::Text(begin.text.clone())];
+        Stmt::Intrinsic(registers::plain("what completes asynchronous calls", pieces))
+    });
+    let locals = work.storage.locals.iter().cloned().map(Stmt::Declare);
+    work.function.body.splice(0..0, locals.chain(begins));
     Ok(())
 }
 

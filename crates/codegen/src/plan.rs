@@ -134,6 +134,9 @@ impl Program {
 pub struct LaunchPlan {
     /// Arguments in the order of the entry point's signature.
     pub args: Vec<ArgSpec>,
+    /// Maps of tensors, which follow the arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub maps: Vec<TensorMap>,
     /// Work-groups along g.0, g.1, g.2, as expressions of the parameters; 0 means nothing to do.
     pub grid: [HostExpr; 3],
     /// Work-items of a group along l.0, l.1, l.2.
@@ -185,6 +188,25 @@ impl LaunchPlan {
             sum.checked_add(bytes).ok_or_else(overflow)
         })
     }
+}
+
+/// The map of a tensor, which the host makes before a launch: for copies of boxes of an array.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TensorMap {
+    /// Its name in the source.
+    pub name: String,
+    /// The argument that is the array.
+    pub array: String,
+    /// Type of an element.
+    pub ty: ScalarType,
+    /// Elements along each axis.
+    pub extents: Vec<HostExpr>,
+    /// Elements from one index to the next along each axis, the last of which is 1.
+    pub strides: Vec<HostExpr>,
+    /// Elements of a box along each axis.
+    pub sides: Vec<u64>,
+    /// Whether its rows of 128 bytes are swizzled where they are copied to.
+    pub is_swizzled: bool,
 }
 
 /// A condition `value >= 0` on the parameters, checked before a launch; that the value fits 64 bits

@@ -9,6 +9,7 @@ use crate::completions::Completions;
 use crate::env::Env;
 use crate::error::CodegenError;
 use crate::find_notes;
+use crate::function::TensorParam;
 use crate::interval::Interval;
 use crate::launch;
 use crate::lower::place::is_plain_scalar;
@@ -20,7 +21,7 @@ use crate::storage::{Storage, check_bounds, local_bytes, provided};
 use crate::target::{Target, TargetDescription};
 use kingpost_analysis::Analysis;
 use kingpost_analysis::placement::{Barrier, Placement, Scope};
-use kingpost_ir::calls::{Arg, Piece};
+use kingpost_ir::calls::{Arg, MapOfTensor, Piece};
 use kingpost_ir::{
     AddressSpace, Affine, Atom, AxisTag, Constraint, Direction, Id, InameId, Kernel, Layout, VarId, VarKind,
     Variable,
@@ -162,6 +163,7 @@ pub(crate) fn lower(
     let function = Function {
         name: crate::names::entry(kernel),
         params: parameters(kernel, &env.var_names, &shared, &mut constants),
+        maps: maps(kernel, target, &mut env)?,
         constants,
         block: [0, 1, 2].map(|k: usize| axes.block[k].as_ref().map_or(1, |a| a.extent.unsigned_abs())),
         resident_groups: kernel.launch.resident_groups,
@@ -200,8 +202,9 @@ pub(crate) fn lower(
         let locals: Vec<_> = storage.locals.iter().filter(|buffer| of(buffer)).cloned().collect();
         local_bytes(&locals, &function.aligned)
     };
+    let of_completions: u64 = completions.begins().iter().map(|begin| begin.local_bytes).sum();
     let (local_bytes, dynamic_local_bytes) =
-        (bytes(&|_| true), bytes(&|b| function.provided.contains(&b.name)));
+        (bytes(&|_| true) + of_completions, bytes(&|b| function.provided.contains(&b.name)));
     check_memory(target, &function.constants, local_bytes)?;
     let integers = env.reach.preconditions();
     let (sub_group, banks) = (kernel.sub_group, target.banks);
@@ -249,9 +252,17 @@ fn aligned_for_calls(
     for call in callees::with_code(kernel, target)?.values() {
         let code = kernel.callees[call.callee].code_for(target.name);
         for (code, piece) in code.iter().flat_map(|code| code.text.iter().map(move |piece| (code, piece))) {
-            if let Piece::Address(access, run) = piece
-                && let Some(Arg::Window(window)) = call.binding.args.get(access.var.index())
-                && let Some(bytes) = code.alignment(*run, kernel.vars[window.var].ty)
+            let (argument, run) = match piece {
+                Piece::Address(access, run) => (access.var, *run),
+                // as an address of 16 bytes, of which those of tensors are multiples
+                Piece::Map(argument) => {
+                    let ty = kernel.callees[call.callee].kernel.vars[*argument].ty;
+                    (*argument, Some(16 / ty.bytes()))
+                }
+                Piece::Text(_) | Piece::Element(_) | Piece::Begin(..) => continue,
+            };
+            if let Some(Arg::Window(window)) = call.binding.args.get(argument.index())
+                && let Some(bytes) = code.alignment(run, kernel.vars[window.var].ty)
             {
                 let most = found.entry(storage.names[window.var.index()].clone()).or_default();
                 *most = bytes.max(*most);
@@ -268,6 +279,28 @@ fn aligned_for_calls(
     };
     function.aligned = found.into_iter().filter(|(name, _)| own(name)).collect();
     Ok(function)
+}
+
+/// The maps of tensors that the code of calls names.
+fn maps(
+    kernel: &Kernel,
+    target: &TargetDescription,
+    env: &mut Env<'_>,
+) -> Result<Vec<TensorParam>, CodegenError> {
+    let mut found = BTreeSet::new();
+    for call in callees::with_code(kernel, target)?.values() {
+        let callee = &kernel.callees[call.callee];
+        for piece in callee.code_for(target.name).into_iter().flat_map(|code| &code.text) {
+            if let Piece::Map(argument) = piece {
+                found.extend(MapOfTensor::of(callee, &call.binding, *argument));
+            }
+        }
+    }
+    let named = |map: MapOfTensor| {
+        let name = env.names.fresh(&format!("{}_map", kernel.vars[map.var].name));
+        TensorParam { name, map }
+    };
+    Ok(found.into_iter().map(named).collect())
 }
 
 /// What barriers or completions must separate.
@@ -287,12 +320,13 @@ fn syncs(
     let mut syncs: Vec<_> = placed.placement.barriers.iter().filter(in_memory).cloned().collect();
     syncs.extend(Analysis::of(kernel).reuse());
     // a work-item runs in order, except for what completes later
-    let waits = |sync: &Barrier| completions.of(kernel, sync).is_some();
+    let waits =
+        |sync: &Barrier| completions.of(kernel, sync).is_some() || completions.proxy(kernel, sync).is_some();
     syncs.retain(|sync| waits(sync) || !alone && sync.scope > Scope::WorkItem);
     let by_sub_groups =
         target.runs_sub_groups(kernel.sub_group) && axes.has_full_sub_groups(kernel.sub_group);
     for sync in &mut syncs {
-        if alone {
+        if alone || completions.of(kernel, sync).is_some_and(|kind| kind.by_all) {
             sync.scope = Scope::WorkItem;
         } else if sync.scope > Scope::WorkItem && !by_sub_groups {
             sync.scope = Scope::Group;

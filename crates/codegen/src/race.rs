@@ -98,10 +98,15 @@ struct Ends<'s> {
     sync: &'s Barrier,
     /// What completes the source, if it runs asynchronously.
     completion: Option<Kind>,
+    /// What ends ordinary accesses for the sink.
+    proxy: Option<Name>,
     /// Iterations of the carrier that are at least between source and sink.
     apart: usize,
     /// Whether it is through global memory, else local.
     global: bool,
+    /// Whether it is through registers: they are read after a wait for all groups alone, behind which the code
+    /// says so to the compiler.
+    in_registers: bool,
     carrier: Loop,
     /// The outermost loop around source and sink whose bounds are what they read.
     bounded: [Loop; 2],
@@ -142,7 +147,8 @@ impl<'s> Outline<'s> {
             // the bounds of a loop are read before its iterations
             let bounds = ends.bounded.iter().any(Option::is_some);
             let apart = if bounds { 1 } else { completions.iterations_apart(sync).into() };
-            let ends = Ends { completion, apart, ..ends };
+            let proxy = completions.proxy(kernel, sync).cloned();
+            let ends = Ends { completion, proxy, apart, ..ends };
             Ends { events: ends.concerning(&events), ..ends }
         };
         let ends = syncs.iter().map(of_sync).collect();
@@ -211,6 +217,7 @@ impl<'s> Outline<'s> {
             let widened = before.map(|before| {
                 before.local |= fence.local;
                 before.global |= fence.global;
+                before.proxies.extend(fence.proxies.iter().cloned());
             });
             if widened.is_none() || !self.is_sound() {
                 self.fences = kept;
@@ -224,15 +231,23 @@ impl<'s> Outline<'s> {
     fn drop_needless_completions(&mut self) {
         for k in 0..self.fences.len() {
             let Some(fence) = self.fences[k].clone().filter(|f| !f.completions.is_empty()) else { continue };
-            let without = Fence { completions: BTreeMap::new(), ..fence.clone() };
             let alone = Fence { scope: Scope::WorkItem, local: false, global: false, ..fence.clone() };
-            for less in [without, alone] {
-                self.fences[k] = Some(less);
+            let mut kept = fence.clone();
+            for wait in fence.completions.keys() {
+                let mut less = kept.clone();
+                less.completions.remove(wait);
+                self.fences[k] = Some(less.clone());
                 if self.is_sound() {
-                    break;
+                    kept = less;
                 }
-                self.fences[k] = Some(fence.clone());
             }
+            if kept == fence {
+                self.fences[k] = Some(alone);
+                if self.is_sound() {
+                    continue;
+                }
+            }
+            self.fences[k] = Some(kept);
         }
     }
 }
@@ -295,8 +310,10 @@ impl<'s> Ends<'s> {
         Self {
             sync,
             completion: None,
+            proxy: None,
             apart: 1,
             global: kernel.vars[sync.var].space == AddressSpace::Global,
+            in_registers: kernel.vars[sync.var].space == AddressSpace::Private,
             carrier: sync.carrier.as_ref().and_then(by_name),
             bounded,
             common: common.map(by_name).collect(),
@@ -400,7 +417,8 @@ impl Walk<'_> {
 
     /// What a source that is done is: a work-item runs in order.
     fn done(&self) -> Stage {
-        if self.ends.sync.scope == Scope::WorkItem { Stage::Ordered } else { Stage::Done }
+        let in_order = self.ends.sync.scope == Scope::WorkItem && self.ends.proxy.is_none();
+        if in_order { Stage::Ordered } else { Stage::Done }
     }
 
     /// Completions come before the barrier.
@@ -408,7 +426,7 @@ impl Walk<'_> {
         let ordered = self.is_ordered_by(fence);
         state.each(|stage| {
             if let (Stage::Issued(Reverse(age)), Some(kind)) = (stage, &self.ends.completion)
-                && let Some(age) = kind.behind(fence, age)
+                && let Some(age) = kind.behind(fence, age, self.ends.in_registers)
             {
                 return Stage::Issued(Reverse(age));
             }
@@ -420,8 +438,10 @@ impl Walk<'_> {
     }
 
     fn is_ordered_by(&self, fence: &Fence) -> bool {
-        let orders = if self.ends.global { fence.global } else { fence.local };
-        orders && fence.scope >= self.ends.sync.scope
+        let memory = if self.ends.global { fence.global } else { fence.local };
+        let orders = memory || self.ends.sync.scope == Scope::WorkItem;
+        let ends = self.ends.proxy.as_ref().is_none_or(|proxy| fence.proxies.contains(proxy));
+        orders && ends && fence.scope >= self.ends.sync.scope
     }
 
     /// The head of a loop reads its bounds.

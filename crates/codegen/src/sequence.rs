@@ -207,6 +207,7 @@ fn code(part: &Kernel, target: &'static TargetDescription) -> Result<(Code, Axes
 /// The function that runs everything, without its statements.
 fn main_function(kernel: &Kernel, env: &Env<'_>) -> Function {
     Function {
+        maps: Vec::new(),
         name: crate::names::entry(kernel),
         params: plain_parameters(kernel, &env.var_names),
         constants: Vec::new(),
@@ -248,6 +249,7 @@ fn whole_plan(
     }
     Ok(LaunchPlan {
         args,
+        maps: Vec::new(),
         grid: [const { HostExpr::Const(1) }; 3],
         block: [1; 3],
         local_bytes: most(&|plan| plan.local_bytes),

@@ -180,7 +180,8 @@ impl Multiples {
         along.map(|((index, stride), _)| of_product(index, stride)).fold(MOST, of_sum)
     }
 
-    fn of_strides(&self, array: &Variable, sliced: &[bool]) -> Vec<u64> {
+    /// The divisors of the strides of an array without the axes that are `sliced`.
+    pub(crate) fn of_strides(&self, array: &Variable, sliced: &[bool]) -> Vec<u64> {
         if let Some(strides) = array.layout.strides() {
             return strides.iter().map(|s| self.of_affine(s)).collect();
         }

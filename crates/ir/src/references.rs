@@ -46,6 +46,7 @@ impl Kernel {
                 Piece::Element(access) | Piece::Address(access, _) => {
                     callee.kernel.foreign_in_expr(&Expr::Load(access.clone()))
                 }
+                Piece::Map(var) | Piece::Begin(var, _) => foreign(&callee.kernel.vars, *var),
             });
             self.known("the code of", callee.name(), found)?;
         }

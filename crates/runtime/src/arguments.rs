@@ -2,7 +2,9 @@
 
 use crate::device::{Arg, Buffer, DeviceInfo, Shared};
 use crate::error::RuntimeError;
-use kingpost_codegen::{ArgKind, ArgSpec, BufferAccess, Entry, HostExpr, LaunchPlan, Precondition};
+use kingpost_codegen::{
+    ArgKind, ArgSpec, BufferAccess, Entry, HostExpr, LaunchPlan, Precondition, TensorMap,
+};
 use kingpost_ir::{Complex, ScalarType};
 use std::collections::BTreeMap;
 
@@ -95,6 +97,56 @@ pub(crate) fn bind_entry<'a>(
         values.push(param(spec, v).ok_or_else(out_of_range)?);
     }
     Ok((values, grid(this, params, info, &|value| value.max(0))?))
+}
+
+/// The map of a tensor for one launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BoundMap {
+    /// The number of the argument that is the array.
+    pub(crate) of: usize,
+    pub(crate) name: String,
+    pub(crate) ty: ScalarType,
+    /// Along each axis, the last first: elements, bytes from one index to the next, elements of a box.
+    pub(crate) extents: Vec<u64>,
+    pub(crate) strides: Vec<u64>,
+    pub(crate) sides: Vec<u32>,
+    pub(crate) is_swizzled: bool,
+}
+
+/// The maps of tensors of a launch.
+pub(crate) fn maps(
+    (entry, plan): (&str, &LaunchPlan),
+    params: &Params,
+) -> Result<Vec<BoundMap>, RuntimeError> {
+    let of_map = |map: &TensorMap| {
+        let number = |what: &str, e: &HostExpr, factor: u64| {
+            let what = || format!("{what} of the tensor `{}`", map.array);
+            let value = eval(entry, what, e, params)?;
+            let bytes = u64::try_from(value).ok().and_then(|n| n.checked_mul(factor));
+            bytes.ok_or_else(|| RuntimeError::BadExtent { entry: entry.into(), what: what(), value })
+        };
+        let along = |what: &str, all: &[HostExpr], factor| {
+            all.iter().rev().map(|e| number(what, e, factor)).collect::<Result<Vec<_>, _>>()
+        };
+        let of = plan.args.iter().position(|arg| arg.name == map.array).ok_or_else(|| {
+            RuntimeError::UnknownArgument {
+                entry: entry.into(),
+                name: map.array.clone(),
+                expected: map.name.clone(),
+            }
+        })?;
+        Ok(BoundMap {
+            of,
+            name: map.name.clone(),
+            ty: map.ty,
+            extents: along("extents", &map.extents, 1)?,
+            strides: along("strides", &map.strides, map.ty.bytes())?,
+            // the verifier keeps them below 257
+            sides: map.sides.iter().rev().map(|n| u32::try_from(*n).unwrap_or(u32::MAX)).collect(),
+            is_swizzled: map.is_swizzled,
+        })
+    };
+    plan.maps.iter().map(of_map).collect()
 }
 
 /// The arguments by name; each is known to the plan and given once.

@@ -1,6 +1,6 @@
 //! What a backend has to provide, and the checked device that is built on it.
 
-use crate::arguments::{Params, Value, bind_entry, scratch};
+use crate::arguments::{BoundMap, Params, Value, bind_entry, maps, scratch};
 use crate::device::{
     Arg, Buffer, Code, Device, DeviceInfo, Optimisation, Origin, Replay, Running, Shared, Stream,
 };
@@ -21,6 +21,9 @@ use std::time::Instant;
 /// A launch in terms of a backend's own memory.
 pub(crate) struct Call<'a, M> {
     pub(crate) values: Vec<CallValue<'a, M>>,
+    /// Maps of tensors, which follow the values.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code))]
+    pub(crate) maps: Vec<BoundMap>,
     pub(crate) grid: [u64; 3],
     /// The host's compiler has it in the source.
     #[cfg_attr(not(any(feature = "cuda", feature = "opencl")), allow(dead_code))]
@@ -316,7 +319,8 @@ impl<D: Driver> Checked<D> {
                     return Ok(());
                 }
                 let (values, block) = (self.values(values)?, exe.plan.block);
-                return run(vec![(self.code(exe, &**code)?, Call { values, grid, block })]);
+                let maps = maps((&exe.entry, &exe.plan), params)?;
+                return run(vec![(self.code(exe, &**code)?, Call { values, maps, grid, block })]);
             }
             Code::Several(sequence, codes) => (sequence, codes),
         };
@@ -335,7 +339,8 @@ impl<D: Driver> Checked<D> {
             }
             let mut values = self.values(values)?;
             values.extend(self.values(&own)?);
-            piece.push((code, Call { values, grid, block: entry.plan.block }));
+            let maps = maps((&entry.name, &entry.plan), params)?;
+            piece.push((code, Call { values, maps, grid, block: entry.plan.block }));
             if piece.len() == PIECE { run(std::mem::take(&mut piece)) } else { Ok(()) }
         })?;
         if piece.is_empty() { Ok(()) } else { run(piece) }

@@ -301,6 +301,7 @@ mod tests {
             block: [1, 1, 1],
             local_bytes: 0,
             dynamic_local_bytes: 0,
+            maps: Vec::new(),
             private_bytes: 0,
             features: Vec::new(),
             preconditions: Vec::new(),

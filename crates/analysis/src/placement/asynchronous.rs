@@ -6,6 +6,11 @@
 //! through `T` from `A`, a completion by the work-item of the source stands between the ends of every
 //! pair of `D`, and then a barrier where the sink is another work-item.
 //!
+//! Work-items hold accumulators of a call in registers. Calls of one callee on the same ones are done in order,
+//! so that pairs of such calls are no pairs of `D`.
+//!
+//! Code may access memory through a *proxy*. Each pair whose sink does and whose source does not is listed, too.
+//!
 //! Calls that were made some iterations before may be complete while later ones are not. With `o` the
 //! loops around the carrier `t` of a barrier that have one value at both ends of its pairs, these are at
 //! least `min { t(sink) - t(source) : o equal, t(source) < t(sink) }` iterations apart.
@@ -17,8 +22,8 @@ use crate::placement::refusal::PlacementError;
 use crate::polyhedral::{equal_values, step};
 use kingpost_ir::Domain;
 use kingpost_ir::affine::Atom;
-use kingpost_ir::calls::{read_together, touched_later};
-use kingpost_ir::ids::{InameId, InsnId, VarId};
+use kingpost_ir::calls::{Accumulator, Callee, proxies, read_together, touched_later, written_together};
+use kingpost_ir::ids::{CalleeId, InameId, InsnId, VarId};
 use kingpost_ir::kernel::{AddressSpace, AxisTag};
 use kingpost_isl as isl;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,16 +33,24 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Later {
     touched: BTreeSet<(InsnId, VarId)>,
     together: BTreeMap<(InsnId, VarId), u8>,
+    /// What code accesses through proxies, each with the statement that ends what ordinary statements do.
+    proxies: BTreeSet<(InsnId, VarId, String)>,
+    /// For each accumulator of an instruction's call, the number of the call among those that are the same or
+    /// have no accumulator in common.
+    in_order: BTreeMap<(InsnId, VarId), usize>,
 }
 
 impl Later {
     pub(super) fn of(analysis: &Analysis) -> Result<Self, PlacementError> {
         let kernel = analysis.kernel();
         let mut found = Self::default();
-        if !kernel.callees.values().any(|c| c.is_asynchronous() || c.is_collective()) {
+        let by_proxy = |c: &Callee| c.code.iter().any(|code| code.proxy.is_some());
+        if !kernel.callees.values().any(|c| c.is_asynchronous() || c.is_collective() || by_proxy(c)) {
             return Ok(found);
         }
-        for call in kernel.calls().map_err(PlacementError::Calls)? {
+        let calls = kernel.calls().map_err(PlacementError::Calls)?;
+        let mut accumulators: Vec<(CalleeId, Accumulator<'_>)> = Vec::new();
+        for call in &calls {
             let callee = &kernel.callees[call.callee];
             let insns = || call.binding.insns.iter().copied();
             for var in touched_later(callee, &call.binding).into_iter().filter(|_| callee.is_asynchronous()) {
@@ -46,18 +59,57 @@ impl Later {
             for var in read_together(callee, &call.binding) {
                 found.together.extend(insns().map(|insn| ((insn, var), callee.axes_together())));
             }
+            for (var, fence) in proxies(callee, &call.binding) {
+                found.proxies.extend(insns().map(|insn| (insn, var, fence.clone())));
+            }
+            for var in written_together(callee, &call.binding) {
+                match kernel.vars[var].space {
+                    AddressSpace::Global | AddressSpace::Local => {
+                        found.together.extend(insns().map(|insn| ((insn, var), callee.axes_together())));
+                    }
+                    // registers of the work-item itself
+                    AddressSpace::Private
+                    | AddressSpace::SubGroup
+                    | AddressSpace::Constant
+                    | AddressSpace::Literal => {}
+                }
+            }
+            for own in Accumulator::of(callee, &call.binding) {
+                let like = |(callee, other): &(CalleeId, Accumulator<'_>)| {
+                    *callee == call.callee && own.is_same_or_apart(other)
+                };
+                let place = accumulators.iter().position(like).unwrap_or(accumulators.len());
+                found.in_order.extend(insns().map(|insn| ((insn, own.window.var), place)));
+                if place == accumulators.len() {
+                    accumulators.push((call.callee, own));
+                }
+            }
         }
         Ok(found)
     }
 
-    /// Whether anything completes later.
+    /// Whether anything completes later, or goes through a proxy.
     pub(super) fn any(&self) -> bool {
-        !self.touched.is_empty()
+        !self.touched.is_empty() || !self.proxies.is_empty()
     }
 
-    /// Whether a completion must follow what an instruction does with a variable.
-    pub(super) fn completes(&self, insn: InsnId, var: VarId) -> bool {
-        self.touched.contains(&(insn, var))
+    /// Whether a statement must stand between the ends of a dependence, also of one work-item.
+    pub(super) fn separates(&self, d: &Dependence) -> bool {
+        let fences = |insn| self.proxies.iter().filter(move |(i, var, _)| (*i, *var) == (insn, d.var));
+        let through_proxy = |fence: &String| fences(d.source).any(|(_, _, of_source)| of_source == fence);
+        self.completes(d) || fences(d.sink).any(|(_, _, fence)| !through_proxy(fence))
+    }
+
+    /// Whether a completion must stand between the ends of a dependence.
+    fn completes(&self, d: &Dependence) -> bool {
+        let place = |insn| self.in_order.get(&(insn, d.var));
+        let in_order = place(d.source).is_some() && place(d.source) == place(d.sink);
+        self.touched.contains(&(d.source, d.var)) && !in_order
+    }
+
+    /// Whether a call completes later that touches a variable.
+    pub(super) fn touches(&self, var: VarId) -> bool {
+        self.touched.iter().any(|(_, other)| *other == var)
     }
 
     /// Whether any work-item along an axis may read what an instruction reads of a variable: code that takes

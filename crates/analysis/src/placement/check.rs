@@ -79,7 +79,8 @@ fn placement_of(analysis: &Analysis) -> Result<Placement, PlacementError> {
         };
         // every work-item has its copy of what is private, and lanes of a vector run together
         let private = |v: VarId| kernel.vars[v].space == AddressSpace::Private;
-        let kinds = |v| if private(v) && !vector { Kinds::Flows } else { Kinds::All };
+        let flows = |v| private(v) && !vector && !later.touches(v);
+        let kinds = |v| if flows(v) { Kinds::Flows } else { Kinds::All };
         let kinds = |v| analysis.carried(v).is_none().then(|| kinds(v));
         let dependences = analysis.dependences_of_kinds(&kinds)?;
         for d in &dependences {
@@ -205,12 +206,18 @@ impl Checker<'_, '_> {
     fn check(&mut self, d: &Dependence, launch: &OneLaunch) -> Result<(), PlacementError> {
         let kernel = &*self.poly.kernel;
         let space = kernel.vars[d.var].space;
-        if space == AddressSpace::Private {
-            // Every work-item has its copy: only values that flow matter.
-            return match d.kind {
-                DependenceKind::Flow => self.refuse_any(d, launch, &launch.axes, RefusalReason::PrivateFlow),
-                DependenceKind::Anti | DependenceKind::Output | DependenceKind::Update => Ok(()),
-            };
+        let is_private = space == AddressSpace::Private;
+        if is_private {
+            // Every work-item has its copy: only values that flow matter, and what is not done yet.
+            match d.kind {
+                DependenceKind::Flow => {
+                    self.refuse_any(d, launch, &launch.axes, RefusalReason::PrivateFlow)?;
+                }
+                DependenceKind::Anti | DependenceKind::Output | DependenceKind::Update => {}
+            }
+            if !self.later.separates(d) {
+                return Ok(());
+            }
         }
         let (groups, items) = (launch.axes(true), launch.axes(false));
         let updates = d.kind == DependenceKind::Update;
@@ -225,7 +232,7 @@ impl Checker<'_, '_> {
             if d.kind == DependenceKind::Flow && space == AddressSpace::SubGroup {
                 self.check_sub_group(d, launch, &items)?;
             }
-        } else {
+        } else if !is_private {
             let reason = if updates { self.not_atomic(d) } else { RefusalReason::AcrossGroups };
             if may_await(self.poly, d) && self.crosses(d, launch, &groups)? {
                 self.awaited.insert(d.var);
@@ -234,8 +241,8 @@ impl Checker<'_, '_> {
             }
         }
         let mut apart: Vec<_> = items.iter().filter_map(|axis| self.part_along(d, *axis)).collect();
-        if self.later.completes(d.source, d.var) {
-            // also a work-item waits for its own calls
+        if self.later.separates(d) {
+            // also a work-item waits for its own calls, and for its accesses through another way
             apart = vec![Part::whole()];
         }
         if apart.is_empty() {
@@ -296,7 +303,10 @@ impl Checker<'_, '_> {
 
     /// The smallest scope in which both ends of every pair of one group run.
     fn scope(&self, d: &Dependence, launch: &OneLaunch, items: &[Axis]) -> Result<Scope, PlacementError> {
-        if self.later.completes(d.source, d.var) {
+        if self.later.separates(d) {
+            if self.is_private(d) {
+                return Ok(Scope::WorkItem);
+            }
             let differ: Vec<_> = items.iter().filter_map(|axis| self.difference(d, *axis).part()).collect();
             if differ.is_empty() || !self.answers.apart.answer(&self.apart(d, launch, differ))? {
                 return Ok(Scope::WorkItem);
@@ -330,7 +340,8 @@ impl Checker<'_, '_> {
         let loops = self.poly.common_loops(d.source, d.sink).iter().enumerate().skip(launch.outer);
         Order {
             apart,
-            updates: d.kind == DependenceKind::Update,
+            // those of one work-item need not be atomic
+            updates: d.kind == DependenceKind::Update && !self.is_private(d),
             splits: loops.filter(|(_, l)| self.splits_at(d, **l)).map(|(k, _)| k).collect(),
         }
     }

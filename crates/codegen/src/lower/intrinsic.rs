@@ -1,9 +1,9 @@
 //! Calls of callees that have code for the target: that code, with the arguments put in.
 
 use super::Lower;
-use crate::ast::{Block, CodePiece, Intrinsic, Stmt};
+use crate::ast::{Block, CodePiece, Expr, Intrinsic, Op, Stmt};
 use crate::error::CodegenError;
-use kingpost_ir::calls::{Arg, Binding, Call, CallPlace, Callee, Piece, TargetCode};
+use kingpost_ir::calls::{Arg, Binding, Call, CallPlace, Callee, MapOfTensor, Piece, TargetCode};
 use kingpost_ir::{
     Access, AddressSpace, AxisTag, Direction, Expr as Ir, Id, InameId, Kernel, Multiples, VarId, VarKind,
 };
@@ -92,6 +92,9 @@ impl<'k> Lower<'k> {
         if callee.is_collective() && !guard.is_empty() {
             return Ok(None);
         }
+        if code.completes.as_ref().is_some_and(|completion| completion.begin().is_some()) {
+            self.check_first(callee, &guard)?;
+        }
         self.at_lane_zero = call.binding.insns.iter().all(|i| self.is_at_lane_zero(*i));
         let mut block = Block::new();
         let pieces = self.with_prelude(&mut block, |this| {
@@ -129,6 +132,8 @@ impl<'k> Lower<'k> {
             Piece::Text(text) => return Ok(CodePiece::Text(text.clone())),
             Piece::Element(access) => (access, false, None),
             Piece::Address(access, run) => (access, true, *run),
+            Piece::Map(argument) => return self.map(call, callee, *argument),
+            Piece::Begin(argument, axis) => return self.begin(call, callee, *argument, *axis),
         };
         let name = &callee.kernel.vars[access.var].name;
         let Some(element) = call.binding.element(access) else {
@@ -158,7 +163,7 @@ impl<'k> Lower<'k> {
                     ));
                 }
                 match (self.lane_read(named)?, self.shuffles_reach_all()) {
-                    (None, _) => crate::ast::Expr::Load(self.place(named)?),
+                    (None, _) => Expr::Load(self.place(named)?),
                     (Some(_), _) if address => {
                         return Err(refuse("lies in a register, which has no address"));
                     }
@@ -200,6 +205,50 @@ impl<'k> Lower<'k> {
 }
 
 impl Lower<'_> {
+    /// Checks that the first work-item of a group alone makes a call: it is in no loop over work-items.
+    fn check_first(&self, callee: &Callee, guard: &[Expr]) -> Result<(), CodegenError> {
+        let along = (0..3_u8).find(|axis| {
+            let index = Expr::var(self.env.name(self.env.hardware(false, *axis)));
+            let is_first = Expr::binary(Op::Eq, index, Expr::int(0));
+            let has_several =
+                self.axes.block[usize::from(*axis)].as_ref().is_some_and(|axis| axis.extent > 1);
+            has_several && !guard.contains(&is_first)
+        });
+        match along {
+            Some(axis) => Err(CodegenError::NotByTheFirst { callee: callee.name().into(), axis }),
+            None => Ok(()),
+        }
+    }
+
+    /// The address of the map of a tensor.
+    fn map(&self, call: &Call, callee: &Callee, argument: VarId) -> Result<CodePiece, CodegenError> {
+        let wanted = MapOfTensor::of(callee, &call.binding, argument);
+        let found = self.maps.iter().find(|param| Some(&param.map) == wanted.as_ref());
+        found.map(|param| CodePiece::Text(format!("&{}", param.name))).ok_or_else(|| {
+            let argument = callee.kernel.vars[argument].name.clone();
+            CodegenError::IntrinsicArgument { callee: callee.name().into(), argument }
+        })
+    }
+
+    /// The index at which a window begins.
+    fn begin(
+        &mut self,
+        call: &Call,
+        callee: &Callee,
+        argument: VarId,
+        axis: usize,
+    ) -> Result<CodePiece, CodegenError> {
+        let offset = match call.binding.args.get(argument.index()) {
+            Some(Arg::Window(window)) => window.axes.get(axis).map(|axis| axis.offset.clone()),
+            Some(Arg::Unused | Arg::Param(_) | Arg::Value(_)) | None => None,
+        };
+        let Some(offset) = offset else {
+            let argument = callee.kernel.vars[argument].name.clone();
+            return Err(CodegenError::IntrinsicArgument { callee: callee.name().into(), argument });
+        };
+        Ok(CodePiece::Value(self.index(&offset)?.as_integer(&self.env).0))
+    }
+
     /// Whether an element in registers lies at a multiple of some bytes among those of its work-item; of all
     /// of them in other memory, the verifier knows.
     fn is_aligned(&self, element: &Access, bytes: Option<u64>) -> bool {
@@ -240,7 +289,7 @@ fn windows(binding: &Binding) -> impl Iterator<Item = VarId> + '_ {
 /// Whether the code takes the address of what lives in private memory.
 fn addresses_private(kernel: &Kernel, binding: &Binding, code: &TargetCode) -> bool {
     code.text.iter().any(|piece| match piece {
-        Piece::Text(_) | Piece::Element(_) => false,
+        Piece::Text(_) | Piece::Element(_) | Piece::Map(_) | Piece::Begin(..) => false,
         Piece::Address(access, _) => match binding.args.get(access.var.index()) {
             Some(Arg::Window(window)) => {
                 let var = &kernel.vars[window.var];

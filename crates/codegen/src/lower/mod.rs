@@ -17,6 +17,7 @@ use crate::barriers::BarrierPlan;
 use crate::callees;
 use crate::env::Env;
 use crate::error::CodegenError;
+use crate::function::TensorParam;
 use crate::ordered::Ordered;
 use crate::placed::PlacedKernel;
 use crate::target::TargetDescription;
@@ -56,6 +57,8 @@ pub(crate) struct Lower<'k> {
     calls: BTreeMap<CallPlace, Call>,
     /// What groups need that wait for each other.
     ordered: Option<Ordered>,
+    /// Maps of tensors that the code of calls names.
+    pub(crate) maps: Vec<TensorParam>,
 }
 
 impl<'k> Lower<'k> {
@@ -92,6 +95,7 @@ impl<'k> Lower<'k> {
             target,
             calls: callees::with_code(kernel, target)?,
             ordered,
+            maps: Vec::new(),
         })
     }
 

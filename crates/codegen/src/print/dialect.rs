@@ -69,7 +69,8 @@ impl TargetDescription {
         let barrier = (fence.scope > Scope::WorkItem).then(|| Cow::from((self.words.barrier)(fence)));
         let commits = fence.commits.iter().map(|statement| Cow::from(&**statement));
         let waits = fence.completions.iter().map(|(wait, n)| Cow::from(wait.replace(GROUPS, &n.to_string())));
-        commits.chain(waits).chain(barrier)
+        let proxies = fence.proxies.iter().map(|statement| Cow::from(&**statement));
+        commits.chain(waits).chain(proxies).chain(barrier)
     }
 
     /// A function of the mathematics library.

@@ -3,7 +3,7 @@
 use super::comment::comment;
 use super::printer::Printer;
 use crate::ast::names_in;
-use crate::function::{Function, Param};
+use crate::function::{Function, Param, TensorParam};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -20,6 +20,12 @@ impl Printer {
     pub(super) fn signature(&mut self, function: &Function) {
         let mut params: Vec<(String, Option<String>)> =
             function.params.iter().map(|p| (self.dialect.param(p), remark(p))).collect();
+        params.extend(function.maps.iter().map(|TensorParam { name, map }| {
+            let sides: Vec<String> = map.sides.iter().map(u64::to_string).collect();
+            let swizzled = if map.is_swizzled { ", swizzled" } else { "" };
+            let remark = format!("boxes of {}{swizzled}", sides.join(" x "));
+            (format!("{} {name}", self.dialect.words.map[0]), Some(remark))
+        }));
         params.extend(function.grid.iter().map(|(_, name)| (format!("const int64_t {name}"), None)));
         if self.in_region {
             self.out.push_str("__attribute__((noinline)) ");

@@ -85,6 +85,9 @@ fn printed(
         text.push_str(&helper.source(target));
         text.push('\n');
     }
+    if functions.iter().any(|function| !function.maps.is_empty()) {
+        text += target.words.map[1];
+    }
     printer.aligned = functions.iter().flat_map(|function| function.aligned.clone()).collect();
     let mut declared = BTreeSet::new();
     for constant in functions.iter().flat_map(|function| &function.constants) {

@@ -30,7 +30,7 @@ pub(super) fn youngest(
     events.iter().fold(before, |before, event| match event {
         Event::Issue(_) => Some(Reverse(0)),
         Event::Barrier(k) => match (&fences[*k], before) {
-            (Some(fence), Some(Reverse(age))) => kind.behind(fence, age).map(Reverse),
+            (Some(fence), Some(Reverse(age))) => kind.behind(fence, age, false).map(Reverse),
             (None, before) | (_, before @ None) => before,
         },
         // run once or not; again would find what the first time left, or older calls

@@ -196,3 +196,65 @@ fn one_more_group_or_none_is_a_race() {
         assert_eq!(fewer.is_sound(), commits == 0, "no group before barrier {k}");
     }
 }
+
+/// Products of a sub-group that go on while the next tile is copied; `END` stands in the loop, and behind it.
+const PRODUCTS: &str = "kernel products\n\nparam n: i32\narg u: f64[n, 32] in\narg y: f64[32] out\n\
+    temp t: f64[4, 32] local\ntemp c: f64[32] private\n\ncallee add\n  arg a: f64[32] in\n  arg c: f64[32] inout\n\n  \
+    for lane in 0..32 {l.0}\n    for k in 0..32\n      s: c[lane] += a[k]\n  \
+    code cuda completes(commit \"end;\", wait \"wait {n};\") (\"add({c[lane]}, {&a[0]});\")\n\n\
+    for z in 0..32 {l.0}\n  zero: c[z] = 0.0\n\
+    for p in 0..min(2, n)\n  for m in 0..32 {l.0}\n    f: t[p mod 4, m] = u[p, m]\n\
+    for k in 0..n\n  call add\n    for l in 0..32 {l.0}\n      for q in 0..32\n        s: c[l] += t[k mod 4, q]\n  \
+    for m2 in 0..32 where k + 3 <= n {l.0}\n    g: t[(k + 2) mod 4, m2] = u[k + 2, m2]\n\
+    for o in 0..32 {l.0}\n  r: y[o] = c[o]\n";
+
+/// How many groups may go on at each barrier, after a check that one more is a race.
+fn groups(text: &str) -> Vec<Option<u8>> {
+    let kernel = kingpost_ir::text::parse(text).unwrap();
+    let placed = PlacedKernel::new(&kernel).unwrap();
+    let body = placed.code(Target::Cuda, &Options::default()).unwrap().function.body;
+    let names: Vec<Name> = kernel.inames.values().map(|i| i.name.as_str().into()).collect();
+    let syncs = &placed.placement.barriers;
+    let mut completions = Completions::new(&kernel, Target::Cuda.description()).unwrap();
+    completions.count_iterations(&kernel, syncs).unwrap();
+    let outline = || Outline::of(&kernel, syncs, &completions, &names, &body);
+    assert!(outline().is_sound());
+    let waits = |fence: &Fence| fence.completions.values().copied().next();
+    let all: Vec<_> = outline().fences.iter().flatten().map(waits).collect();
+    for k in (0..all.len()).filter(|k| all[*k].is_some()) {
+        let mut more = outline();
+        let fence = more.fences[k].as_mut().unwrap();
+        fence.completions.values_mut().for_each(|going_on| *going_on += 1);
+        assert!(!more.is_sound(), "one more group after barrier {k}");
+        let mut none = outline();
+        none.fences[k].as_mut().unwrap().completions.clear();
+        assert!(!none.is_sound(), "no wait at barrier {k}");
+    }
+    all
+}
+
+/// Products on the same registers are done in order; who overwrites their factors waits for them, and who reads
+/// the registers waits for all.
+#[test]
+fn products_go_on_until_their_factors_are_overwritten_or_their_sums_are_read() {
+    assert_eq!(groups(PRODUCTS), [None, None, Some(1), Some(0)]);
+    // one buffer fewer: the products of the iteration before are waited for when those of this one are under way
+    assert_eq!(groups(&PRODUCTS.replace("mod 4", "mod 3")), [None, Some(1), None, Some(0)]);
+    // the sums are read, or changed, in each iteration
+    let between = |statement: &str| PRODUCTS.replace("  for m2", &format!("{statement}  for m2"));
+    let read = between("  for i in 0..32 {l.0}\n    e: y[i] = c[i]\n");
+    let written = between("  for i in 0..32 {l.0}\n    e: c[i] = 0.0\n");
+    let added = between("  for i in 0..32 {l.0}\n    e: c[i] += 1.0\n");
+    for text in [read, written, added] {
+        assert!(groups(&text).contains(&Some(0)), "{text}");
+    }
+}
+
+/// What one work-item holds in registers is none of another one's business, also while products go on.
+#[test]
+fn sums_of_another_work_item_are_not_read() {
+    let text = PRODUCTS.replace("y[o] = c[o]", "y[o] = c[31 - o]");
+    let kernel = kingpost_ir::text::parse(&text).unwrap();
+    let error = PlacedKernel::new(&kernel).err().unwrap().to_string();
+    assert!(error.contains("c[") && error.contains("private"), "{error}");
+}

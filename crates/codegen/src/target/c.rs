@@ -51,6 +51,8 @@ pub(crate) const C: TargetDescription = TargetDescription {
         constant: "static const",
         restrict: "restrict ",
         reads_once: false,
+        register_class: None,
+        map: [""; 2],
         inline: "static inline",
         // before the pass `work_items` only: loops over work-items end and begin there
         barrier: |_| "// barrier",

@@ -105,6 +105,11 @@ pub(crate) const CUDA: TargetDescription = TargetDescription {
         restrict: "__restrict__ ",
         // `tests/compilers/nvvm_reads_once.cu`; `tests/forms/nvrtc.rs` shows it
         reads_once: true,
+        register_class: Some(register_class),
+        map: [
+            "const __grid_constant__ TensorMap",
+            "// CUtensorMap of the driver\nstruct __align__(128) TensorMap {\n    unsigned long long words[16];\n};\n\n",
+        ],
         inline: "__device__ static inline",
         barrier,
         hardware,
@@ -156,6 +161,17 @@ fn ty(ty: ScalarType) -> &'static str {
         ScalarType::C64 => "float2",
         ScalarType::C128 => "double2",
         ScalarType::Record(record) => record.name(),
+    }
+}
+
+/// The letter of inline assembly.
+fn register_class(ty: ScalarType) -> &'static str {
+    match ty.bytes() {
+        _ if ty == ScalarType::F32 => "f",
+        _ if ty == ScalarType::F64 => "d",
+        8 => "l",
+        4 => "r",
+        _ => "h",
     }
 }
 

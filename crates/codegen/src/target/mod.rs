@@ -282,6 +282,10 @@ pub(crate) struct Words {
     pub(crate) restrict: &'static str,
     /// Whether its compiler takes `restrict` for a promise that nothing is written where it reads.
     pub(crate) reads_once: bool,
+    /// How an assembler's statement names registers of a type, where there are such statements.
+    pub(crate) register_class: Option<fn(ScalarType) -> &'static str>,
+    /// The parameter that is the map of a tensor, and the declaration of its type.
+    pub(crate) map: [&'static str; 2],
     /// Before a function of the source.
     pub(crate) inline: &'static str,
     /// A barrier of a group, or of a sub-group where the hardware has them.

@@ -71,6 +71,8 @@ pub(crate) const OPENCL: TargetDescription = TargetDescription {
         constant: "__constant",
         restrict: "restrict ",
         reads_once: false,
+        register_class: None,
+        map: [""; 2],
         inline: "static inline",
         barrier,
         hardware: |group, axis| format!("get_{}_id({axis})", if group { "group" } else { "local" }),

@@ -24,8 +24,9 @@ pub(super) fn check(kernel: &Kernel, callee: &Callee, binding: &Binding) -> Resu
     for code in &callee.code {
         let addressed = code.text.iter().filter_map(|piece| match piece {
             Piece::Address(access, run) => Some((access, run)),
-            Piece::Element(_) | Piece::Text(_) => None,
+            Piece::Element(_) | Piece::Map(_) | Piece::Begin(..) | Piece::Text(_) => None,
         });
+        super::boxes::check(kernel, callee, binding, code)?;
         for (access, run) in addressed {
             use crate::ids::Id;
             if let Some(Arg::Window(window)) = binding.args.get(access.var.index()) {
@@ -167,16 +168,25 @@ fn check_swizzle(
 /// What the code of a call finds by address and does not write, where all work-items along some axes make the
 /// call together: which of them reads an element is not said.
 pub fn read_together(callee: &Callee, binding: &Binding) -> BTreeSet<VarId> {
+    addressed_together(callee, binding, false)
+}
+
+/// What it writes by address: which of them writes an element is not said either.
+pub fn written_together(callee: &Callee, binding: &Binding) -> BTreeSet<VarId> {
+    addressed_together(callee, binding, true)
+}
+
+fn addressed_together(callee: &Callee, binding: &Binding, is_written: bool) -> BTreeSet<VarId> {
     use crate::ids::Id;
     let written: BTreeSet<VarId> = callee.kernel.insns.values().map(|i| i.lhs.var).collect();
     let found = callee.code.iter().flat_map(|code| &code.text).filter_map(|piece| match piece {
-        Piece::Address(access, _) if !written.contains(&access.var) => {
+        Piece::Address(access, _) if written.contains(&access.var) == is_written => {
             match binding.args.get(access.var.index()) {
                 Some(Arg::Window(window)) => Some(window.var),
                 Some(Arg::Unused | Arg::Param(_) | Arg::Value(_)) | None => None,
             }
         }
-        Piece::Address(..) | Piece::Element(_) | Piece::Text(_) => None,
+        Piece::Address(..) | Piece::Element(_) | Piece::Map(_) | Piece::Begin(..) | Piece::Text(_) => None,
     });
     if callee.is_collective() { found.collect() } else { BTreeSet::new() }
 }

@@ -30,6 +30,7 @@
 //! there is none.
 
 mod asynchronous;
+mod boxes;
 mod find;
 mod layout;
 mod solve;
@@ -40,10 +41,11 @@ mod tests;
 mod unify;
 mod window;
 
-pub use asynchronous::{Completion, GROUPS, touched_later};
+pub use asynchronous::{Accumulator, Beginning, Completion, GROUPS, proxies, touched_later};
+pub use boxes::{MapOfTensor, SWIZZLED_ROW};
 pub(crate) use find::groups;
 pub use find::{Call, CallPlace};
-pub use layout::read_together;
+pub use layout::{read_together, written_together};
 pub use state::Mismatch;
 pub use unify::unify;
 
@@ -79,6 +81,10 @@ pub struct TargetCode {
     /// Bytes of which every address in the code is a multiple, but those of some elements alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aligned: Option<u64>,
+    /// If the code accesses local memory by another way than ordinary statements (a *proxy*): the statement after
+    /// which what those have done is done for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<String>,
     /// If the call runs asynchronously after the code has run: what completes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completes: Option<Completion>,
@@ -106,6 +112,11 @@ pub enum Piece {
     /// The address of an element of an argument, whose window must lie in memory as the argument is
     /// declared; or only that element and those after it along the last axis, if their number is given.
     Address(Access, Option<u64>),
+    /// The address of the map of a tensor: of the array in which the window of an argument lies, for copies of
+    /// boxes with the shape of the argument.
+    Map(VarId),
+    /// The index at which the window of an argument begins, along one of its axes.
+    Begin(VarId, usize),
 }
 
 /// How the arguments of a callee are found in its caller.
@@ -316,6 +327,11 @@ impl Callee {
                 "it takes addresses at multiples of {bytes} bytes, needed a power of two up to {MOST}"
             ));
         }
+        if code.proxy.as_ref().is_some_and(|fence| fence.trim().is_empty()) {
+            return Err(
+                "it accesses memory by a proxy; say by which statement ordinary accesses are done".into()
+            );
+        }
         if let Some(completion) = &code.completes {
             asynchronous::check_code(self, code, completion)?;
         }
@@ -324,6 +340,14 @@ impl Callee {
                 Piece::Text(_) => continue,
                 Piece::Element(access) => (access, false, None),
                 Piece::Address(access, run) => (access, true, *run),
+                Piece::Map(var) => {
+                    boxes::check_argument(self, *var)?;
+                    continue;
+                }
+                Piece::Begin(var, axis) => {
+                    boxes::check_axis(self, *var, *axis)?;
+                    continue;
+                }
             };
             let name = &k.vars[access.var].name;
             if let Err(error) = k.type_of_access(access, &[]) {

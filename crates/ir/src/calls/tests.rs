@@ -320,7 +320,10 @@ const COPY: &str = "callee copy
 #[test]
 fn code_that_completes_later_prints_as_it_was_read() {
     let in_groups = COPY.replace("completes(\"wait;\")", "completes(commit \"end;\", wait \"wait {n};\")");
-    for text in [COPY, &in_groups] {
+    let begun = in_groups.replace("(commit", "(begin(128) (\"ring r;\" \"if (first) {\" \"}\"), commit");
+    let boxed = begun.replace("{&from[0]}", "{map from}, {begin from, 0}");
+    let by_proxy = begun.replace("aligned(16)", "aligned(16) proxy(\"fence;\")");
+    for text in [COPY, &in_groups, &begun, &boxed, &by_proxy] {
         let callees = parse_callees(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
         let kernel = Kernel { name: "k".into(), callees: callees.into_iter().collect(), ..Kernel::default() };
         assert!(print(&kernel).ends_with(text), "{kernel}");
@@ -351,6 +354,7 @@ fn code_that_completes_later_only_stores() {
         of("s: b[0] = a[0]", "completes(commit \"c;\", wait \"w;\") (\"copy({&b[0]});\")"),
         of("s: b[0] = a[0]", "completes(\"w {n};\") (\"copy({&b[0]});\")"),
         of("s: b[0] = a[0]", "completes(commit \"c;\") (\"copy({&b[0]});\")"),
+        of("s: b[0] = a[0]", "proxy(\" \") (\"copy({&b[0]});\")"),
         of("s: b[0] = a[0]", "aligned(12) (\"copy({&b[0]});\")"),
         of("s: b[0] = a[0]", "aligned(many) (\"copy({&b[0]});\")"),
         of("s: b[0] = a[0]", "memory(c: local) (\"copy({&b[0]});\")"),
@@ -362,7 +366,7 @@ a callee
 2:1: callee `copy`: the code for cuda: it completes later, and `s` updates, which reads; let it store
 2:1: callee `copy`: the code for cuda: it completes later, and `s` reads `b`, which it writes
 2:1: callee `copy`: the code for cuda: it completes later, and the value of `b` is not there yet; take its address
-2:1: callee `copy`: the code for cuda: it completes later, and several work-items make a call; let one make it
+2:1: callee `copy`: the code for cuda: it completes later, several work-items make a call, and `s` stores; let it update accumulators, or let one work-item make it
 2:1: callee `copy`: the code for cuda: it completes by nothing; say by which statement
 7:23: expected the statement after which the call is done, in quotes, found `wait`
 a callee
@@ -370,6 +374,7 @@ a callee
 2:1: callee `copy`: the code for cuda: it commits groups and waits for no number of them; say `{n}` where the wait has it
 2:1: callee `copy`: the code for cuda: it waits for all groups but `{n}`, and nothing commits one; say `commit "..."`
 7:34: expected `,` and `wait "..."`, found `)`
+2:1: callee `copy`: the code for cuda: it accesses memory by a proxy; say by which statement ordinary accesses are done
 2:1: callee `copy`: the code for cuda: it takes addresses at multiples of 12 bytes, needed a power of two up to 1024
 7:21: expected a number of bytes, found `many`
 7:20: `c` is no argument of the callee
@@ -445,5 +450,119 @@ what stands in the call of `wgmma_m64n256k64_bf16` is not `wgmma_m64n256k64_bf16
 what stands in the call of `wgmma_m64n256k64_bf16` is not `wgmma_m64n256k64_bf16`: the swizzle of `b`: found swizzle(2 ^= 0) of `b`, needed swizzle(2 ^= 1), of the whole axis and from a multiple of its extent on
 what stands in the call of `wgmma_m64n256k64_bf16` is not `wgmma_m64n256k64_bf16`: the swizzle of `a`: found swizzle(2 ^= 0) of `a`, needed swizzle(1 ^= 0), of the whole axis and from a multiple of its extent on
 what stands in the call of `wgmma_m64n256k64_bf16` is not `wgmma_m64n256k64_bf16`: the stride of axis 0 of `a`: found 72 in `a`, needed 64
+"#);
+}
+
+/// What several work-items call together and completes later updates registers, each element by itself.
+#[test]
+fn code_of_a_team_that_completes_later_updates_registers() {
+    let of = |statement: &str, begin: &str, code: &str| {
+        let text = format!(
+            "kernel k\ncallee add\n  arg a: f64[4] in\n  arg c: f64[32] inout\n\n  for l in 0..32 {{l.0}}\n    \
+             {statement}\n  code cuda completes({begin}commit \"end;\", wait \"wait {{n}};\") (\"{code}\")\n"
+        );
+        parse(&text).map_or_else(|e| e.to_string(), |_| "a callee".into())
+    };
+    let results = [
+        of("s: c[l] += a[0]", "", "add({c[l]}, {&a[0]});"),
+        of("s: c[l] = a[0]", "", "add({c[l]}, {&a[0]});"),
+        of("s: c[l] += a[0]", "", "add({&c[l]}, {&a[0]});"),
+        of("s: c[l] += a[0]*c[31 - l]", "", "add({c[l]}, {&a[0]});"),
+        of("s: c[l] += a[0]", "begin(8) (\"ring r;\"), ", "add({c[l]}, {&a[0]});"),
+        of("s: c[l] += a[0]", "begin(8) (\" \"), ", "add({c[l]}, {&a[0]});"),
+    ];
+    assert_snapshot!(results.join("\n"), @r#"
+a callee
+2:1: callee `add`: the code for cuda: it completes later, several work-items make a call, and `s` stores; let it update accumulators, or let one work-item make it
+2:1: callee `add`: the code for cuda: several work-items hold `c` in registers, which have no address; name its elements
+2:1: callee `add`: the code for cuda: it completes later, and `s` reads `c[31 - l]`, which others update
+2:1: callee `add`: the code for cuda: several work-items make a call, and what it begins with is for the first one alone
+2:1: callee `add`: the code for cuda: it completes by nothing; say by which statement
+"#);
+}
+
+/// Accumulators are in registers, where no address is taken.
+#[test]
+fn accumulators_are_in_registers() {
+    let of = |space: &str, spelled: &str| {
+        let text = format!(
+            "kernel k\narg x: f64[4] in\ntemp a: f64[4] local\ntemp c: f64[32] {space}\n\
+             callee add\n  arg a: f64[4] in\n  arg c: f64[32] inout\n\n  for l in 0..32 {{l.0}}\n    s: c[l] += a[0]\n  \
+             code cuda completes(commit \"end;\", wait \"wait {{n}};\") (\"add({{c[l]}}, {{&a[0]}});\")\n\n\
+             call add\n  for i in 0..32 {{l.0}}\n    t: c[i] += {spelled}\n"
+        );
+        parse(&text).map_or_else(|e| e.to_string(), |_| "a call".into())
+    };
+    let results = [of("private", "a[0]"), of("local", "a[0]"), of("private", "x[0]")];
+    assert_snapshot!(results.join("\n"), @r#"
+a call
+4:1: what stands in the call of `add` is not `add`: the memory of `c`, which the call touches after its code: found local, needed private; inline the call first
+a call
+"#);
+}
+
+/// A box goes one step along each axis of an array whose rows begin at multiples of 16 bytes.
+#[test]
+fn boxes_are_found_by_the_copy_engine() {
+    let of = |array: &str, to: &str, element: &str| {
+        let text = format!(
+            "kernel k\nparam n: i32\narg a: bf16{array}\ntemp t: bf16[64, 8, 8] local{to}\n\n{}\n\
+             for i in 0..2\n  call copy_box_bf16_64x64\n    for r in 0..64\n      for u in 0..8\n        \
+             for e in 0..8\n          s: t[r, u, e] = a[{element}]\n",
+            crate::intrinsics::copy_box("bf16")
+        );
+        parse(&text).map_or_else(|e| e.errors()[0].message.clone(), |_| "a call".into())
+    };
+    let to = " swizzle(1 ^= 0)";
+    let results = [
+        of("[128, 8*n] in", to, "64*i + r, 8*u + e"),
+        of("[128, 4*n] in", to, "64*i + r, 8*u + e"),
+        of("[128, 8*n] in", to, "i + 2*r, 8*u + e"),
+        of("[8*n, 128] in", to, "8*u + e, 64*i + r"),
+        of("[2, 64, 64] in", to, "i, r, 8*u + e"),
+        of("[128, 8*n] in", "", "64*i + r, 8*u + e"),
+        of("[128, 8*n] inout", to, "64*i + r, 8*u + e"),
+        of("[128, 64] in strides(1, 128)", to, "64*i + r, 8*u + e"),
+    ];
+    assert_snapshot!(results.join("\n"), @r#"
+a call
+what stands in the call of `copy_box_bf16_64x64` is not `copy_box_bf16_64x64`: the stride of axis 0 of `a`: found known to be a multiple of 8 bytes, needed a multiple of 16 bytes
+what stands in the call of `copy_box_bf16_64x64` is not `copy_box_bf16_64x64`: the box `from`: found a window of `a` with other axes or steps, needed one step along each axis of the array
+what stands in the call of `copy_box_bf16_64x64` is not `copy_box_bf16_64x64`: the box `from`: found a window of `a` with other axes or steps, needed one step along each axis of the array
+what stands in the call of `copy_box_bf16_64x64` is not `copy_box_bf16_64x64`: the box `from`: found a window of `a` with other axes or steps, needed one step along each axis of the array
+what stands in the call of `copy_box_bf16_64x64` is not `copy_box_bf16_64x64`: the swizzle of `to`: found none of `t`, needed swizzle(1 ^= 0), of the whole axis and from a multiple of its extent on
+what stands in the call of `copy_box_bf16_64x64` is not `copy_box_bf16_64x64`: the array of the box `from`: found `a`, which is not, needed an argument that is only read, in global memory, with rows whose elements are neighbours
+what stands in the call of `copy_box_bf16_64x64` is not `copy_box_bf16_64x64`: the array of the box `from`: found `a`, which is not, needed an argument that is only read, in global memory, with rows whose elements are neighbours
+"#);
+}
+
+/// Boxes have sides of at most 256 elements, rows of units, and the swizzle of the engine.
+#[test]
+fn boxes_have_shapes_that_the_copy_engine_has() {
+    let of = |from: &str, to: &str, element: &str| {
+        let text = format!(
+            "kernel k\ncallee copy\n  arg from: {from}\n  arg to: f32[64, 8, 4] out{to}\n\n  for r in 0..64\n    \
+             for u in 0..8\n      for e in 0..4\n        s: to[r, u, e] = from[{element}]\n  code cuda \
+             completes(commit \"end;\", wait \"wait {{n}};\") (\"copy({{&to[0, 0, 0]}}, {{map from}}, {{begin from, 1}});\")\n"
+        );
+        parse(&text).map_or_else(|e| e.to_string(), |_| "a callee".into())
+    };
+    let results = [
+        of("f32[64, 32] in", " swizzle(1 ^= 0)", "r, 4*u + e"),
+        of("f32[64, 32] in", "", "r, 4*u + e"),
+        of("f32[64, 32] in", " swizzle(0 ^= 1)", "r, 4*u + e"),
+        of("f32[64, 64] in", " swizzle(1 ^= 0)", "r, 4*u + e"),
+        of("f32[300, 32] in", "", "r, 4*u + e"),
+        of("f32[64, 33] in", "", "r, 4*u + e"),
+        of("f32[2048] in", "", "32*r + 4*u + e"),
+    ];
+    assert_snapshot!(results.join("\n"), @r#"
+a callee
+a callee
+2:1: callee `copy`: the code for cuda: boxes are swizzled in rows of 128 bytes, in units of 16 by the row, and `to` in another way
+2:1: callee `copy`: the code for cuda: boxes are swizzled in rows of 128 bytes, in units of 16 by the row, and `to` in another way
+2:1: callee `copy`: the code for cuda: boxes have 1 to 5 axes and sides of 1 to 256 elements, which `from` has not
+2:1: callee `copy`: the code for cuda: rows of `from` have 132 bytes, needed a multiple of 16
+2:1: callee `copy`: the code for cuda: boxes have 1 to 5 axes and sides of 1 to 256 elements, which `from` has not
 "#);
 }

@@ -17,6 +17,24 @@ macro_rules! ldmatrix {
     };
 }
 
+/// Two columns of a row as a word.
+macro_rules! convert {
+    ($ty:literal, $j:literal) => {
+        concat!(
+            "    \"    asm(\\\"cvt.rn.",
+            $ty,
+            "x2.f32 %0, %1, %2;\\\" : \\\"=r\\\"(own[",
+            $j,
+            "])",
+            " : \\\"f\\\"({from[lane, ",
+            $j,
+            ", 1]}), \\\"f\\\"({from[lane, ",
+            $j,
+            ", 0]}));\"\n"
+        )
+    };
+}
+
 /// The texts of the callees for an element type: its name, in a kernel and in instructions.
 macro_rules! callees {
     ($ty:literal) => {
@@ -89,12 +107,40 @@ macro_rules! callees {
                 "    \"    : \\\"=r\\\"(*(unsigned *){&to[0]; 2}) : \\\"f\\\"({from[1]}), \\\"f\\\"({from[0]}));\"\n",
                 "  )\n"
             ),
+            concat!(
+                "callee store_rows_", $ty, "x8\n",
+                "  arg from: f32[32, 4, 2] in\n",
+                "  arg to: ", $ty, "[8, 32] out\n\n",
+                "  for lane in 0..32 {l.0}\n",
+                "    for j in 0..4\n",
+                "      for x in 0..2\n",
+                "        s: to[floor_div(lane, 4), 8*j + 2*(lane mod 4) + x] = from[lane, j, x]\n",
+                "  code cuda needs(sm_80) (\n",
+                "    \"{{\"\n",
+                "    \"    unsigned own[4], half[4], lane;\"\n",
+                "    \"    asm(\\\"mov.u32 %0, %%laneid;\\\" : \\\"=r\\\"(lane));\"\n",
+                convert!($ty, 0), convert!($ty, 1), convert!($ty, 2), convert!($ty, 3),
+                // a transposition of four by four words among four lanes, in two exchanges
+                "    \"    for (int k = 0; k < 2; ++k) {{\"\n",
+                "    \"        const unsigned got = __shfl_xor_sync(~0u, lane & 2 ? own[k] : own[k + 2], 2);\"\n",
+                "    \"        half[k] = lane & 2 ? got : own[k];\"\n",
+                "    \"        half[k + 2] = lane & 2 ? own[k + 2] : got;\"\n",
+                "    \"    }}\"\n",
+                "    \"    for (int k = 0; k < 4; k += 2) {{\"\n",
+                "    \"        const unsigned got = __shfl_xor_sync(~0u, lane & 1 ? half[k] : half[k + 1], 1);\"\n",
+                "    \"        own[k] = lane & 1 ? got : half[k];\"\n",
+                "    \"        own[k + 1] = lane & 1 ? half[k + 1] : got;\"\n",
+                "    \"    }}\"\n",
+                "    \"    *(uint4 *){&to[floor_div(lane, 4), 8*(lane mod 4)]; 8} = make_uint4(own[0], own[1], own[2], own[3]);\"\n",
+                "    \"}}\"\n",
+                "  )\n"
+            ),
         ]
     };
 }
 
 /// Of `bf16`: `copy_async_bf16x8`, `ldmatrix_bf16`, `ldmatrix_trans_bf16`, `mma_m16n8k16_bf16`,
-/// `store_bf16x2`.
+/// `store_bf16x2`, `store_rows_bf16x8`.
 ///
 /// # Shapes and units
 /// The work-item `lane = 4*g + t` holds `c[lane, i, j]`, row `8*i + g` and column `2*t + j` of the 16×8
@@ -104,13 +150,15 @@ macro_rules! callees {
 /// Rows are in units of eight elements, 16 bytes that lie together; units may lie anywhere, as in a layout
 /// with a swizzle.
 ///
+/// `store_rows_bf16x8` stores eight rows of 32 columns of results by 16 bytes a work-item: four lanes exchange.
+///
 /// # Rounding
 /// Products are exact. Sums of the sixteen products and `c` are in single precision, in an order and with a
 /// rounding that NVIDIA does not state: on an H200, terms are cut off, not rounded to nearest.
 ///
 /// # Source
 /// PTX ISA, *Matrix Fragments for mma.m16n8k16 with floating point type*, *ldmatrix*, *cp.async*.
-pub const BF16: [&str; 5] = callees!("bf16");
+pub const BF16: [&str; 6] = callees!("bf16");
 
 /// The same of `f16`.
-pub const F16: [&str; 5] = callees!("f16");
+pub const F16: [&str; 6] = callees!("f16");

@@ -17,17 +17,20 @@
 //! | [`COPY_ASYNC_F64X2`] | the same of two neighbours, at multiples of 16 bytes | CUDA from `sm_80` |
 //! | [`COPY_ASYNC_F32X4`] | the same of four neighbours in single precision | CUDA from `sm_80` |
 //! | [`COPY_ASYNC_I32`] | the same of an integer, such as an entry of a map | CUDA from `sm_80` |
-//! | [`half::BF16`], [`half::F16`] | copies of eight, fragments from local memory, their products | CUDA from `sm_80` |
+//! | [`half::BF16`], [`half::F16`] | copies of eight, fragments from local memory, their products, stores of eight | CUDA from `sm_80` |
+//! | [`copy_box()`] | bulk copies of boxes | CUDA from `sm_90` |
 //! | [`wgmma()`] | products by teams of four sub-groups | CUDA, `sm_90` alone |
 //! | [`wgmma_rows`], [`wgmma_fragments`] | the same with rows of both factors, and with one in registers | CUDA, `sm_90` alone |
 //! | [`copy_eight`] | `to[0..8] = from[0..8]`, neighbours of 16 bits in memory | CUDA |
 //! | [`EXP2_NEAR_F32`] | `x = exp2(x)`, not rounded to nearest | CUDA |
 
 mod attention;
+mod boxes;
 pub mod half;
 mod wgmma;
 
 pub use attention::{copy_eight, wgmma_fragments, wgmma_rows};
+pub use boxes::copy_box;
 pub use wgmma::wgmma;
 
 use crate::calls::Callee;
@@ -171,10 +174,11 @@ fn all() -> Vec<String> {
             .into_iter()
             .flat_map(move |(size, keys)| [wgmma_rows(keys, size, ty), wgmma_fragments(size, keys, ty)])
     });
-    texts.chain(teams).chain(attention).chain(["bf16", "f16"].map(copy_eight)).collect()
+    let copies = ["bf16", "f16"].map(copy_eight).into_iter().chain(["bf16", "f16"].map(copy_box));
+    texts.chain(teams).chain(attention).chain(copies).collect()
 }
 
-const TEXTS: [&str; 22] = [
+const TEXTS: [&str; 24] = [
     FMA_F64,
     AXPY4_F64,
     MMA_M8N8K4_F64,
@@ -192,11 +196,13 @@ const TEXTS: [&str; 22] = [
     half::BF16[2],
     half::BF16[3],
     half::BF16[4],
+    half::BF16[5],
     half::F16[0],
     half::F16[1],
     half::F16[2],
     half::F16[3],
     half::F16[4],
+    half::F16[5],
 ];
 
 #[cfg(test)]

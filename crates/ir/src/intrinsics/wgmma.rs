@@ -1,9 +1,11 @@
 //! Products of matrices of 16-bit reals by a team of four sub-groups, which NVIDIA's compilers do not find.
 
+use super::boxes::PROXY;
 use std::fmt::Write;
 
 /// The text of `wgmma_m64n128k64_bf16`, `wgmma_m64n256k64_bf16` and those of `f16`: products of 64 rows, 128 or
-/// 256 columns and 64 terms by four sub-groups that lie along `l.1`.
+/// 256 columns and 64 terms by four sub-groups that lie along `l.1`. They are done in groups, so that what reads the
+/// results, or writes to the factors, waits for theirs.
 ///
 /// # Shapes and units
 /// `c[w, lane, j, i, x]`, with `lane = 4*g + t`, is row `16*w + 8*i + g` and column `8*j + 2*t + x` of the result.
@@ -14,8 +16,7 @@ use std::fmt::Write;
 /// As [`super::half::BF16`].
 ///
 /// # Source
-/// PTX ISA, *Asynchronous Warpgroup Level Matrix Instructions*, *Matrix Descriptor Format*; *Async proxy*: the
-/// fence before the products lets them see what was written before the last barrier.
+/// PTX ISA, *Asynchronous Warpgroup Level Matrix Instructions*, *Matrix Descriptor Format*, *Async proxy*.
 pub fn wgmma(columns: usize, ty: &str) -> String {
     let (eights, panels) = (columns / 8, columns / 64);
     let meaning = format!(
@@ -33,7 +34,7 @@ pub fn wgmma(columns: usize, ty: &str) -> String {
               for e in 0..8
                 s: c[w, lane, j, i, x] += b[floor_div(j, 8), 8*u + e, j mod 8, 2*(lane mod 4) + x]\
          *a[16*w + 8*i + floor_div(lane, 4), u, e]
-  code cuda needs(sm_90a) memory(a: local, b: local) aligned(1024) (
+  code cuda needs(sm_90a) memory(a: local, b: local) aligned(1024) proxy({PROXY:?}) completes({GROUPS}) (
 "
     );
     with_code(meaning, &code(columns, ty))
@@ -48,13 +49,17 @@ pub(super) fn with_code(mut text: String, lines: &[String]) -> String {
     text + "  )\n"
 }
 
-/// Four products of 16 terms each, which see all that the team wrote before them, and a wait for them.
+/// What completes them.
+const GROUPS: &str = "commit \"asm volatile(\\\"wgmma.commit_group.sync.aligned;\\\" ::: \\\"memory\\\");\", \
+                      wait \"asm volatile(\\\"wgmma.wait_group.sync.aligned {n};\\\" ::: \\\"memory\\\");\"";
+
+/// Four products of 16 terms each.
 fn code(columns: usize, ty: &str) -> Vec<String> {
     let results = columns / 2;
     let [a, b, is_added] = [results, results + 1, results + 2];
     let mut lines = vec![
         format!("asm volatile(\"{{{{.reg .pred p; .reg .b64 a, b; setp.ne.b32 p, %{is_added}, 0;\""),
-        BEGIN.to_owned(),
+        "    \" wgmma.fence.sync.aligned;\"".to_owned(),
         format!("    \" mov.b64 a, %{a}; mov.b64 b, %{b};\""),
     ];
     for part in 0..4 {
@@ -62,7 +67,7 @@ fn code(columns: usize, ty: &str) -> Vec<String> {
         let next = if part < 3 { " add.s64 a, a, 2; add.s64 b, b, 128;" } else { "" };
         lines.extend(product(columns, ty, &format!("a, b, p, 1, 1, 0, 1;{next}")));
     }
-    lines.push(END.to_owned());
+    lines.push("    \"}}\"".to_owned());
     lines.extend(accumulators(columns));
     lines.push(format!("    : {},", descriptor("a[0, 0, 0]", 1)));
     lines.push(format!("      {}, \"r\"(1) : \"memory\");", descriptor("b[0, 0, 0, 0]", 512)));

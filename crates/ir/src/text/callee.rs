@@ -10,7 +10,7 @@ use super::names::{Entity, plain};
 use super::parse::Parser;
 use super::show::spelled;
 use super::statement::{Statement, statement};
-use crate::calls::{Callee, Completion, Piece, TargetCode};
+use crate::calls::{Beginning, Callee, Completion, Piece, TargetCode};
 use crate::expr::Access;
 use crate::ids::{CalleeId, VarId};
 use crate::kernel::{AddressSpace, AxisTag, Kernel, VarKind};
@@ -133,8 +133,8 @@ fn is_code(line: &Line<'_>) -> bool {
     kind(0) == Some(&Kind::Name("code")) && kind(1) != Some(&Kind::Symbol(":"))
 }
 
-/// Reads `code target needs(features) memory(a: global) aligned(16) completes("statement")
-/// ("line" ...)` from its first word, or the same with the statements for groups of calls.
+/// Reads `code target needs(features) memory(a: global) aligned(16) proxy("statement")
+/// completes("statement") ("line" ...)` from its first word, or the same with the statements for groups of calls.
 fn target_code(c: &mut Cursor<'_, '_>, kernel: &Kernel) -> Result<TargetCode> {
     c.advance();
     let (target, _) = label(c, "the name of a target")?;
@@ -150,6 +150,7 @@ fn target_code(c: &mut Cursor<'_, '_>, kernel: &Kernel) -> Result<TargetCode> {
     }
     let memory = if c.take_word("memory") { memory_of_arguments(c, kernel)? } else { BTreeMap::new() };
     let aligned = if c.take_word("aligned") { Some(bytes(c)?) } else { None };
+    let proxy = if c.take_word("proxy") { Some(proxy(c)?) } else { None };
     let completes = if c.take_word("completes") { Some(completion(c)?) } else { None };
     let mut text = Vec::new();
     for (line, span) in lines_of_code(c)? {
@@ -159,7 +160,7 @@ fn target_code(c: &mut Cursor<'_, '_>, kernel: &Kernel) -> Result<TargetCode> {
         pieces(line, span, kernel, &mut text)?;
     }
     c.expect_end("the code")?;
-    Ok(TargetCode { target, needs, memory, aligned, completes, text })
+    Ok(TargetCode { target, needs, memory, aligned, proxy, completes, text })
 }
 
 /// Reads `("line" ...)`.
@@ -206,9 +207,9 @@ fn memory_of_arguments(c: &mut Cursor<'_, '_>, kernel: &Kernel) -> Result<BTreeM
     Ok(memory)
 }
 
-/// Reads `(bytes)`.
+/// Reads `(bytes)`, of which addresses are multiples or which statements declare.
 fn bytes(c: &mut Cursor<'_, '_>) -> Result<u64> {
-    c.expect_symbol("(", "and the bytes of which addresses are multiples")?;
+    c.expect_symbol("(", "and a number of bytes")?;
     let found = match c.peek() {
         Some(Kind::Int(bytes)) => bytes.parse().ok(),
         _ => None,
@@ -219,9 +220,10 @@ fn bytes(c: &mut Cursor<'_, '_>) -> Result<u64> {
     Ok(found)
 }
 
-/// Reads `("statement")` or `(commit "statement", wait "statement")`.
+/// Reads `("statement")` or `(begin(bytes) ("line" ...), commit "statement", wait "statement")`.
 fn completion(c: &mut Cursor<'_, '_>) -> Result<Completion> {
     c.expect_symbol("(", "and a statement in quotes")?;
+    let begin = if c.take_word("begin") { Some(beginning(c)?) } else { None };
     let completion = if c.take_word("commit") {
         let commit = quoted(c, "the statement that ends a group of calls, in quotes")?;
         c.expect_symbol(",", "and `wait \"...\"`")?;
@@ -229,14 +231,33 @@ fn completion(c: &mut Cursor<'_, '_>) -> Result<Completion> {
             return Err(c.expected("`wait`, and the statement after which a group is done, in quotes"));
         }
         Completion::Groups {
+            begin,
             commit,
             wait: quoted(c, "the statement after which a group is done, in quotes")?,
         }
+    } else if begin.is_some() {
+        return Err(c.expected("`commit`, and the statement that ends a group of calls, in quotes"));
     } else {
         Completion::All(quoted(c, "the statement after which the call is done, in quotes")?)
     };
     c.expect_symbol(")", "after the statement")?;
     Ok(completion)
+}
+
+/// Reads `("statement")`.
+fn proxy(c: &mut Cursor<'_, '_>) -> Result<String> {
+    c.expect_symbol("(", "and a statement in quotes")?;
+    let fence = quoted(c, "the statement after which ordinary accesses are done, in quotes")?;
+    c.expect_symbol(")", "after the statement")?;
+    Ok(fence)
+}
+
+/// Reads `(bytes) ("line" ...),`.
+fn beginning(c: &mut Cursor<'_, '_>) -> Result<Beginning> {
+    let local_bytes = bytes(c)?;
+    let lines: Vec<&str> = lines_of_code(c)?.into_iter().map(|(line, _)| line).collect();
+    c.expect_symbol(",", "and `commit \"...\"`")?;
+    Ok(Beginning { local_bytes, text: lines.join("\n") })
 }
 
 fn quoted(c: &mut Cursor<'_, '_>, what: &str) -> Result<String> {
@@ -245,7 +266,8 @@ fn quoted(c: &mut Cursor<'_, '_>, what: &str) -> Result<String> {
     Ok(statement.clone())
 }
 
-/// Splits a line at its places for arguments: `{y[0]}`, `{&y[0]}`, `{&y[0]; 8}`; `{{` and `}}` are braces.
+/// Splits a line at its places for arguments: `{y[0]}`, `{&y[0]}`, `{&y[0]; 8}`, `{map y}`, `{begin y, 0}`; `{{` and
+/// `}}` are braces.
 fn pieces(line: &str, span: Span, kernel: &Kernel, text: &mut Vec<Piece>) -> Result<()> {
     let mut rest = line;
     push_text(text, "");
@@ -273,12 +295,33 @@ fn pieces(line: &str, span: Span, kernel: &Kernel, text: &mut Vec<Piece>) -> Res
                 });
                 Piece::Address(element_of(kernel, element, span)?, run.transpose()?)
             }
-            None => Piece::Element(element_of(kernel, inside, span)?),
+            None => match window_of(kernel, inside, span)? {
+                Some(piece) => piece,
+                None => Piece::Element(element_of(kernel, inside, span)?),
+            },
         });
         rest = after;
     }
     push_text(text, rest);
     Ok(())
+}
+
+/// What is said of the window of an argument: `map y` or `begin y, 0`.
+fn window_of(kernel: &Kernel, inside: &str, span: Span) -> Result<Option<Piece>> {
+    let argument = |name: &str| {
+        let name = name.trim();
+        kernel.vars.iter().find(|(_, var)| spelled(&var.name) == name).map(|(id, _)| id).ok_or_else(|| {
+            fail(span, format!("`{{{inside}}}` in the code: `{name}` is no argument of the callee"))
+        })
+    };
+    if let Some(name) = inside.strip_prefix("map ") {
+        return Ok(Some(Piece::Map(argument(name)?)));
+    }
+    let Some((name, axis)) = inside.strip_prefix("begin ").and_then(|rest| rest.split_once(',')) else {
+        return Ok(None);
+    };
+    let no_axis = |_| fail(span, format!("`{{{inside}}}` in the code: `{}` is no axis", axis.trim()));
+    Ok(Some(Piece::Begin(argument(name)?, axis.trim().parse().map_err(no_axis)?)))
 }
 
 /// Adds text; neighbours are one piece, and no piece is empty but the first of an empty line.

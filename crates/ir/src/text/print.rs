@@ -3,7 +3,7 @@
 use super::attributes::write_attributes;
 use super::number::write_table_real;
 use super::show::{Names, spelled, write_label, write_quoted};
-use crate::calls::{Call, Callee, Piece, TargetCode, groups};
+use crate::calls::{Beginning, Call, Callee, Piece, TargetCode, groups};
 use crate::constant::TableData;
 use crate::ids::{InsnId, VarId};
 use crate::kernel::{AddressSpace, Assumption, Direction, Kernel, Node, Rule, VarKind, Variable};
@@ -359,8 +359,21 @@ fn print_code(f: &mut fmt::Formatter<'_>, names: &Names<'_>, code: &TargetCode) 
     if let Some(bytes) = code.aligned {
         write!(f, " aligned({bytes})")?;
     }
+    if let Some(fence) = &code.proxy {
+        f.write_str(" proxy(")?;
+        write_quoted(f, fence)?;
+        f.write_str(")")?;
+    }
     if let Some(completion) = &code.completes {
         f.write_str(" completes(")?;
+        if let Some(Beginning { local_bytes, text }) = completion.begin() {
+            write!(f, "begin({local_bytes}) (")?;
+            for (k, line) in text.split('\n').enumerate() {
+                f.write_str(if k > 0 { " " } else { "" })?;
+                write_quoted(f, line)?;
+            }
+            f.write_str("), ")?;
+        }
         if let Some(commit) = completion.commit() {
             f.write_str("commit ")?;
             write_quoted(f, commit)?;
@@ -377,6 +390,10 @@ fn print_code(f: &mut fmt::Formatter<'_>, names: &Names<'_>, code: &TargetCode) 
             Piece::Address(access, None) => text += &format!("{{&{}}}", names.kernel.show_access(access)),
             Piece::Address(access, Some(n)) => {
                 text += &format!("{{&{}; {n}}}", names.kernel.show_access(access));
+            }
+            Piece::Map(var) => text += &format!("{{map {}}}", spelled(&names.kernel.vars[*var].name)),
+            Piece::Begin(var, axis) => {
+                text += &format!("{{begin {}, {axis}}}", spelled(&names.kernel.vars[*var].name));
             }
         }
     }

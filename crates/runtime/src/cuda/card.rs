@@ -3,7 +3,7 @@
 use super::context::{self, Context, CudaCode, CudaMemory, Stopwatch, driver_error};
 use super::nvml::Meter;
 use super::running::Stopwatches;
-use super::{graph, nvrtc, ptxas};
+use super::{graph, nvrtc, ptxas, tensors};
 use crate::cache::Cache;
 use crate::device::{Backend, DeviceInfo, Optimisation, Origin, Replay, Running, Stream};
 use crate::driver::{Call, CallValue, Driver};
@@ -310,6 +310,9 @@ impl CudaDriver {
                 CallValue::Memory(m) => std::ptr::from_ref(&m.pointer).cast_mut().cast(),
             })
             .collect();
+        let maps = call.maps.iter().map(|map| tensors::encode(&self.context, map, &call.values));
+        let maps = maps.collect::<Result<Vec<sys::CUtensorMap>, _>>()?;
+        arguments.extend(maps.iter().map(|map| std::ptr::from_ref(map).cast_mut().cast::<c_void>()));
         let (grid, block) = (dimensions(call.grid), dimensions(call.block));
         // SAFETY: the arguments match the plan, which is the source's own; the driver only reads
         // them, before it returns.

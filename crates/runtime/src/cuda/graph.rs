@@ -34,6 +34,7 @@ fn same((code, call): &Launch<'_>, (other_code, other): &Launch<'_>) -> bool {
     std::ptr::eq(*code, *other_code)
         && call.grid == other.grid
         && call.block == other.block
+        && call.maps == other.maps
         && call.values.len() == other.values.len()
         && call.values.iter().zip(&other.values).all(|(a, b)| match (a, b) {
             (CallValue::I32(a), CallValue::I32(b)) => a == b,

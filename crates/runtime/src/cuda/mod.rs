@@ -16,6 +16,8 @@ pub mod nvrtc;
 pub mod ptxas;
 #[cfg(feature = "cuda")]
 mod running;
+#[cfg(feature = "cuda")]
+mod tensors;
 mod toolkit;
 
 #[cfg(feature = "cuda")]

@@ -30,6 +30,7 @@ fn planted(body: &str) -> Program {
         block: [32, 1, 1],
         local_bytes: 256,
         dynamic_local_bytes: 0,
+        maps: Vec::new(),
         private_bytes: 0,
         features,
         preconditions,

@@ -38,6 +38,7 @@ fn plan(args: Vec<ArgSpec>, block: u64) -> LaunchPlan {
         block: [block, 1, 1],
         local_bytes: 0,
         dynamic_local_bytes: 0,
+        maps: Vec::new(),
         private_bytes: 0,
         features: vec![Feature::Fp64],
         preconditions: vec![],

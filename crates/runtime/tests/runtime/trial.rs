@@ -32,6 +32,7 @@ fn deadly() -> Program {
         block: [2, 1, 1],
         local_bytes: 80,
         dynamic_local_bytes: 0,
+        maps: Vec::new(),
         private_bytes: 0,
         defined: Vec::new(),
         notes: Vec::new(),

@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Lets the statements that fill the temporaries `vars` in an iteration of a loop run `buffers - 1`
-/// iterations ahead of those that use them (software pipelining; double buffering with two
+/// iterations, or `ahead`, before those that use them (software pipelining; double buffering with two
 /// buffers).
 ///
 /// # Rewrite
@@ -52,6 +52,9 @@ use std::fmt;
 /// With the tile in local memory an iteration needs one barrier instead of two: what is fetched and
 /// what is used lie in different buffers.
 ///
+/// With `ahead` less than `buffers - 1`, a buffer is filled again some iterations after its last use, so that
+/// what uses it may complete later, such as matrix instructions that run asynchronously.
+///
 /// With one buffer, what is fetched for the next iteration follows the last statement of this one
 /// that uses it, and runs concurrently with the statements after.
 ///
@@ -66,9 +69,10 @@ use std::fmt;
 /// 2. Nothing that is fetched depends on an iteration that then runs later:
 ///    `{ r -> f in D : o(r) = o(f), t(f) <= t(r) + a }` is empty for every flow, anti and output
 ///    dependence `D` from `R` to `F`. Through `vars` `a = 0`, because an iteration fills them before
-///    it uses them. Through other variables `a = n - 1`.
+///    it uses them. Through other variables `a` is the number of iterations ahead, `n - 1` if it is not said.
 ///
-/// A buffer is written again `n` iterations later, which then run at `t + 1`, after the last use.
+/// A buffer is written again `n` iterations later, which then run at `t + n` less the iterations ahead, after the
+/// last use.
 /// With one buffer, `a` is 0 for the statements of `R` before what is fetched, among which are all
 /// that use `vars`, and 1 for those after. If loops are on axes, the placement must hold.
 ///
@@ -90,6 +94,9 @@ pub struct PipelineLoop {
     /// Buffers of each of them.
     #[serde(default = "two")]
     pub buffers: i64,
+    /// How many iterations ahead they are filled; all buffers but one, if it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ahead: Option<i64>,
 }
 
 fn two() -> i64 {
@@ -100,7 +107,7 @@ impl PipelineLoop {
     /// Fills `vars` one iteration of `iname` ahead.
     pub fn new<S: Into<String>>(iname: impl Into<String>, vars: impl IntoIterator<Item = S>) -> Self {
         let vars = vars.into_iter().map(Into::into).collect();
-        Self { iname: iname.into(), vars, buffers: two() }
+        Self { iname: iname.into(), vars, buffers: two(), ahead: None }
     }
 
     /// Uses this number of buffers, to run that many iterations less one ahead.
@@ -110,8 +117,20 @@ impl PipelineLoop {
         self
     }
 
+    /// Runs this number of iterations ahead, fewer than there are other buffers: then uses of a buffer may go on
+    /// for some iterations.
+    #[must_use]
+    pub fn with_ahead(mut self, ahead: i64) -> Self {
+        self.ahead = Some(ahead);
+        self
+    }
+
     /// Iterations between filling a buffer and using it.
     fn ahead(&self) -> i64 {
+        self.ahead.unwrap_or(self.most_ahead())
+    }
+
+    fn most_ahead(&self) -> i64 {
         (self.buffers - 1).max(1)
     }
 }
@@ -120,7 +139,8 @@ impl fmt::Display for PipelineLoop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let vars: Vec<_> = self.vars.iter().map(|v| format!("`{v}`")).collect();
         let plural = if self.buffers == 1 { "" } else { "s" };
-        write!(f, "pipeline `{}` with {} buffer{plural} for {}", self.iname, self.buffers, vars.join(", "))
+        write!(f, "pipeline `{}` with {} buffer{plural} for {}", self.iname, self.buffers, vars.join(", "))?;
+        self.ahead.map_or(Ok(()), |ahead| write!(f, ", {ahead} ahead"))
     }
 }
 
@@ -283,7 +303,8 @@ impl Primitive for PipelineLoop {
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
         let (iname, var) = p.of(&draw::filled(kernel))?;
-        Some(Self::new(iname, [var]).with_buffers(p.between(1, 3)))
+        let step = Self::new(iname, [var]).with_buffers(p.between(1, 4));
+        Some(if step.buffers == 4 { step.with_ahead(p.between(1, 3)) } else { step })
     }
 }
 
@@ -293,6 +314,10 @@ impl PipelineLoop {
         if !(1..=16).contains(&self.buffers) {
             let found = format!("{} buffers are asked for", self.buffers);
             return Err(Refusal::argument("buffers", found, "1 to 16"));
+        }
+        if !(1..=self.most_ahead()).contains(&self.ahead()) {
+            let found = format!("{} iterations ahead are asked for", self.ahead());
+            return Err(Refusal::argument("ahead", found, format!("1 to {}", self.most_ahead())));
         }
         let data = &kernel.inames[iname];
         let off_axis = match data.tag {
