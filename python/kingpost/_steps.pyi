@@ -510,6 +510,7 @@ class Steps:
         iname: Name,
         vars: Iterable[Name],
         buffers: Optional[int] = None,
+        ahead: Optional[int] = None,
     ) -> Made:
         """Fills temporaries for later iterations of a loop while earlier ones use theirs."""
         ...

@@ -165,19 +165,19 @@ fn products_of_halves() {
     }
 }
 
-/// One group of products goes on while the tile after the next one is waited for, and while it is copied; stores
-/// wait for all.
+/// One group of products goes on while a tile is copied to where the factors of the one before were, and while the
+/// next tile is waited for; stores wait for all.
 fn check_groups(source: &str) {
     let (_, tiles) = source.split_once("for (int t = 0").unwrap();
     let place = |what: &str| tiles.find(what).unwrap_or_else(|| panic!("no {what} in\n{source}"));
     let in_order = [
         "wgmma.mma_async",
         "wgmma.commit_group",
-        "cp.async.bulk.tensor",
-        "mbarrier.arrive",
         "wgmma.wait_group.sync.aligned 1;",
-        "box_wait(1)",
         "__syncthreads",
+        "cp.async.bulk.tensor",
+        "box_commit()",
+        "box_wait(2)",
         "wgmma.wait_group.sync.aligned 0;",
         "make_uint4",
     ];

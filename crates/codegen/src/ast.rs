@@ -58,14 +58,11 @@ pub struct Fence {
     pub local: bool,
     /// Global memory.
     pub global: bool,
-    /// Statements of the target that every work-item runs first: each makes a group of the calls that it
-    /// made since the last one.
+    /// Statements that every work-item runs first: each makes a group of the calls since the last one.
     pub commits: BTreeSet<Name>,
-    /// Statements of the target that every work-item runs before, after which calls that it made
-    /// are done; how many of their last groups may go on.
+    /// Statements that it runs then, after which calls are done; how many of the last groups may go on.
     pub completions: BTreeMap<Name, u8>,
-    /// Statements of the target that every work-item runs then, after which what ordinary statements have done in
-    /// local memory is done for code that accesses it by another way.
+    /// Statements that it runs then: what ordinary ones have done is done for code that uses a proxy.
     pub proxies: BTreeSet<Name>,
     /// Where it stands in the loop tree: the name of the loop whose body has it, none for that of the kernel, and
     /// before which child; none for one that is not of the loop tree.
@@ -220,8 +217,7 @@ pub enum Extent {
     Whole,
     /// A lane of a variable or an element that holds a vector.
     Lane(u8),
-    /// Elements of this type and number that lie next to each other from the offset on, as one
-    /// vector.
+    /// Elements of this type and number, neighbours from the offset on, as one vector.
     Vector(ScalarType, u8),
 }
 
@@ -482,8 +478,7 @@ impl Stmt {
         }
     }
 
-    /// The expressions of the statement itself, not of its body: offsets, values, conditions,
-    /// bounds; of a call its elements and values.
+    /// The expressions of the statement itself, not of its body; of a call its elements and values.
     pub fn expressions(&self) -> Vec<&Expr> {
         match self {
             Self::Comment(_) | Self::Iteration(_) | Self::Barrier(_) => Vec::new(),

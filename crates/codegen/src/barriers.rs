@@ -175,7 +175,7 @@ struct Need {
     completion: Option<Kind>,
     /// What ends ordinary accesses for the sink.
     proxy: Option<Name>,
-    /// Whether it is met in the iteration of the sink, behind the source's statement there.
+    /// Whether it is met in the iteration of the sink, after the source's statement there.
     is_next: bool,
     /// The gap after the last child of the list.
     end: usize,
@@ -212,7 +212,7 @@ impl Need {
         self.source[self.level].0
     }
 
-    /// Whether the sink's statement stands behind that of the source.
+    /// Whether the sink's statement stands after that of the source.
     fn is_forward(&self) -> bool {
         self.carried && self.source[self.level].1 < self.sink[self.level].1
     }

@@ -186,7 +186,9 @@ fn merge_guards(work: &mut Work<'_>) -> Result<(), CodegenError> {
 fn barriers(work: &mut Work<'_>) -> Result<(), CodegenError> {
     let (kernel, names) = (work.placed.kernel, &work.env.iname_names);
     race::settle_barriers(kernel, work.syncs, work.completions, names, &mut work.function.body)?;
-    registers::hold(work);
+    if let Some(class) = work.target.words.register_class {
+        registers::hold(&mut work.function.body, work.completions, work.storage, class);
+    }
     Ok(())
 }
 

@@ -104,7 +104,7 @@ struct Ends<'s> {
     apart: usize,
     /// Whether it is through global memory, else local.
     global: bool,
-    /// Whether it is through registers: they are read after a wait for all groups alone, behind which the code
+    /// Whether it is through registers: they are read after a wait for all groups alone, after which the code
     /// says so to the compiler.
     in_registers: bool,
     carrier: Loop,

@@ -1,25 +1,28 @@
-//! Registers that asynchronous calls update: behind a wait for all of them, the compiler is told that they change
+//! Registers that asynchronous calls update: after a wait for all of them, the compiler is told that they change
 //! there, so that it reads none of them earlier. A wait alone mentions no registers.
 
 use crate::ast::{Block, CodePiece, Expr, Intrinsic, Name, Place, Stmt};
+use crate::completions::Completions;
 use crate::declare::Private;
-use crate::passes::Work;
+use crate::storage::Storage;
 use kingpost_ir::{Id, ScalarType};
 
 /// Elements that one statement holds.
 const SOME: usize = 32;
 
-/// Puts such statements behind waits.
-pub(crate) fn hold(work: &mut Work<'_>) {
-    let Some(class) = work.target.words.register_class else { return };
-    let mut body = std::mem::take(&mut work.function.body);
+/// Puts such statements after waits, with the name of the registers of each type.
+pub(crate) fn hold(
+    body: &mut Block,
+    completions: &Completions,
+    storage: &Storage,
+    class: fn(ScalarType) -> &'static str,
+) {
     let held = |wait: &Name| {
-        let names = work.completions.accumulators(wait).map(|var| &work.storage.names[var.index()]);
-        let privates = names.filter_map(|name| work.storage.privates.iter().find(|p| p.name == *name));
+        let names = completions.accumulators(wait).map(|var| &storage.names[var.index()]);
+        let privates = names.filter_map(|name| storage.privates.iter().find(|p| p.name == *name));
         privates.flat_map(|array| statements(array, class)).collect::<Vec<_>>()
     };
-    walk(&mut body, &held);
-    work.function.body = body;
+    walk(body, &held);
 }
 
 /// Statements that come from no instruction.
@@ -33,7 +36,7 @@ fn walk(block: &mut Block, held: &dyn Fn(&Name) -> Vec<Stmt>) {
         if let Some(body) = stmt.body_mut() {
             walk(body, held);
         }
-        let behind = match &stmt {
+        let after = match &stmt {
             Stmt::Barrier(fence) => {
                 let of_all = fence.completions.iter().filter(|(_, going_on)| **going_on == 0);
                 of_all.flat_map(|(wait, _)| held(wait)).collect()
@@ -48,7 +51,7 @@ fn walk(block: &mut Block, held: &dyn Fn(&Name) -> Vec<Stmt>) {
             | Stmt::Iteration(_) => Vec::new(),
         };
         block.push(stmt);
-        block.extend(behind);
+        block.extend(after);
     }
 }
 

@@ -197,7 +197,7 @@ fn one_more_group_or_none_is_a_race() {
     }
 }
 
-/// Products of a sub-group that go on while the next tile is copied; `END` stands in the loop, and behind it.
+/// Products of a sub-group that go on while the next tile is copied; the sums are read at the end.
 const PRODUCTS: &str = "kernel products\n\nparam n: i32\narg u: f64[n, 32] in\narg y: f64[32] out\n\
     temp t: f64[4, 32] local\ntemp c: f64[32] private\n\ncallee add\n  arg a: f64[32] in\n  arg c: f64[32] inout\n\n  \
     for lane in 0..32 {l.0}\n    for k in 0..32\n      s: c[lane] += a[k]\n  \
@@ -257,4 +257,47 @@ fn sums_of_another_work_item_are_not_read() {
     let kernel = kingpost_ir::text::parse(&text).unwrap();
     let error = PlacedKernel::new(&kernel).err().unwrap().to_string();
     assert!(error.contains("c[") && error.contains("private"), "{error}");
+}
+
+/// What ordinary statements have written is not there for code that reads through a proxy before they are fenced.
+#[test]
+fn accesses_through_a_proxy_follow_a_fence() {
+    let text = PRODUCTS.replace("completes(", "proxy(\"fence;\") completes(");
+    let kernel = kingpost_ir::text::parse(&text).unwrap();
+    let placed = PlacedKernel::new(&kernel).unwrap();
+    let body = placed.code(Target::Cuda, &Options::default()).unwrap().function.body;
+    let names: Vec<Name> = kernel.inames.values().map(|i| i.name.as_str().into()).collect();
+    let syncs = &placed.placement.barriers;
+    let mut completions = Completions::new(&kernel, Target::Cuda.description()).unwrap();
+    completions.count_iterations(&kernel, syncs).unwrap();
+    let outline = || Outline::of(&kernel, syncs, &completions, &names, &body);
+    assert!(outline().is_sound());
+    let fenced: Vec<bool> = outline().fences.iter().flatten().map(|f| !f.proxies.is_empty()).collect();
+    // after the first tiles, and after those of each iteration
+    assert_eq!(fenced.iter().filter(|fenced| **fenced).count(), 2, "{fenced:?}");
+    for (k, fenced) in fenced.into_iter().enumerate() {
+        let mut without = outline();
+        without.fences[k].as_mut().unwrap().proxies.clear();
+        assert_eq!(without.is_sound(), !fenced, "no fence at barrier {k}");
+    }
+}
+
+/// Every work-item waits for calls of the first one, which begin with statements of their own.
+#[test]
+fn calls_of_the_first_work_item_need_no_barrier_behind_their_wait() {
+    let begun = BATCHES.replace("completes(", "completes(begin(8) (\"ring r;\"), ");
+    let source = |text: &str| {
+        let kernel = kingpost_ir::text::parse(text).unwrap();
+        let program = crate::generate(&kernel, Target::Cuda, &Options::default());
+        program.map(|program| program.source).map_err(|error| error.to_string())
+    };
+    let refused = source(&begun).unwrap_err();
+    assert!(refused.contains("by the first work-item of a group alone"), "{refused}");
+    let alone = begun.replace("m in 0..64 {l.0}", "m in 0..64");
+    let alone = alone.replace("l in 0..64 where k + 4 <= n {l.0}", "l in 0..64 where k + 4 <= n");
+    let source = source(&alone).unwrap();
+    let place = |what: &str| source.find(what).unwrap();
+    assert!(["ring r;", "end;", "wait 0;", "for (int k", "__syncthreads"].map(place).is_sorted(), "{source}");
+    // before a tile is overwritten
+    assert_eq!(source.matches("__syncthreads").count(), 1, "{source}");
 }

@@ -236,7 +236,7 @@ pub struct Accumulator<'b> {
 }
 
 impl<'b> Accumulator<'b> {
-    /// Those of a call.
+    /// The accumulators of a call.
     pub fn of(callee: &Callee, binding: &'b Binding) -> impl Iterator<Item = Self> {
         let together = callee.is_asynchronous() && callee.is_collective();
         let written = if together { written(callee) } else { BTreeSet::new() };

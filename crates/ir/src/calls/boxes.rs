@@ -32,7 +32,7 @@ pub struct MapOfTensor {
 }
 
 impl MapOfTensor {
-    /// That of an argument of a call; none of what is no window.
+    /// The map of an argument of a call; none of what is no window.
     pub fn of(callee: &Callee, binding: &Binding, argument: VarId) -> Option<Self> {
         let Arg::Window(window) = binding.args.get(argument.index())? else { return None };
         let shape = &callee.kernel.vars[argument].shape;

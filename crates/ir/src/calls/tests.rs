@@ -453,7 +453,7 @@ what stands in the call of `wgmma_m64n256k64_bf16` is not `wgmma_m64n256k64_bf16
 "#);
 }
 
-/// What several work-items call together and completes later updates registers, each element by itself.
+/// What several work-items call together and completes later updates registers, and reads no others.
 #[test]
 fn code_of_a_team_that_completes_later_updates_registers() {
     let of = |statement: &str, begin: &str, code: &str| {

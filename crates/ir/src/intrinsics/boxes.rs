@@ -7,7 +7,7 @@ pub(super) const PROXY: &str = r#"asm volatile("fence.proxy.async.shared::cta;" 
 
 /// A ring of barriers in local memory for 16 groups of copies. Each sub-group arrives at that of a group when it makes
 /// it, and the engine with the bytes that it has copied. A work-item that makes a group has waited for the one 16
-/// before, so that nobody is a phase behind: that phase does not end without its sub-group.
+/// before, so that nobody lags by a phase: that phase does not end without its sub-group.
 const BEGIN: &str = r#"__shared__ unsigned long long box_ring[16];
 unsigned box_made = 0, box_done = 0;
 const unsigned box_item = threadIdx.x + blockDim.x*(threadIdx.y + blockDim.y*threadIdx.z);

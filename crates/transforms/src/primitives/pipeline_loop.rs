@@ -78,7 +78,7 @@ use std::fmt;
 ///
 /// # Errors
 /// An unknown loop or variable, a loop on an axis or without bounds, a number of buffers that is
-/// not 1 to 16; variables that are no temporaries, share their storage, are used outside the loop,
+/// not 1 to 16, or more iterations ahead than there are other buffers; variables that are no temporaries, share their storage, are used outside the loop,
 /// or are filled by statements that do more; condition 1 or 2 broken, with two instances.
 ///
 /// # Elsewhere
