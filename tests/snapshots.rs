@@ -60,7 +60,10 @@ fn shown(program: &Program) -> String {
             ArgKind::Scalar => "scalar".to_owned(),
             ArgKind::Buffer { len, access } => format!("buffer of {len}, {access:?}").to_lowercase(),
             ArgKind::Table(data) => format!("table of {}", data.len()),
-            ArgKind::Scratch { len } => format!("scratch of {len}"),
+            ArgKind::Scratch { len, zeroed: false } => format!("scratch of {len}"),
+            ArgKind::Scratch { len, zeroed: true } => {
+                format!("scratch of {len}, zeroed before the first launch")
+            }
         };
         writeln!(text, "argument {}: {} {kind}", arg.name, arg.ty).unwrap();
     }

@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  kingpost explore laplace --dim 2 --degree 1                     the single-cell strategy of a form, as
-                                                                laplace.html
+  kingpost explore laplace --dim 2 --degree 1                     the single-cell strategy of a
+                                                                form, as laplace.html
   kingpost explore my.kingpost -o page.html                       a file with its schedule
   kingpost explore my.kingpost --recipe mine.json -o my.html      your own steps on your own kernel
   kingpost explore my.kingpost --recipe mine.json --param n=70 -o my.html
