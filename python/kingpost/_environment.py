@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import site
 import sys
 import sysconfig
-from pathlib import Path
 from typing import NoReturn
 
 from kingpost import _kingpost
@@ -19,9 +17,6 @@ def search() -> None:
     folders = [sys.prefix, sysconfig.get_path("purelib"), site.getuserbase()]
     for folder in folders:
         _kingpost.search_in(folder)
-        # OpenCL's loader reads it; the file that Intel's package has for it names a folder of its makers'
-        if (device := Path(folder, "lib", "libintelocl.so")).is_file():
-            os.environ.setdefault("OCL_ICD_FILENAMES", str(device))
 
 
 def command_line() -> NoReturn:

@@ -51,6 +51,7 @@ mod resources;
 mod stage;
 mod timing;
 mod turns;
+mod unavailable;
 mod wheels;
 
 pub use cache::{Cache, CacheKey};
@@ -62,7 +63,7 @@ pub use device::{
 };
 pub use elements::{Element, buffer_of, download_values, upload_values};
 pub use energy::joules_of_a_run;
-pub use error::{RuntimeError, Unavailable};
+pub use error::RuntimeError;
 pub use foreign::{Foreign, Place};
 pub use fork::{forks, watch_forks};
 pub use host::openmp::threads as host_threads;
@@ -73,4 +74,5 @@ pub use registry::{DeviceEntry, devices, open, open_host, open_with_cache};
 pub use stage::{stage, with_stages};
 pub use timing::{Timing, TimingOptions};
 pub use turns::{Occupation, Turn, Turns};
+pub use unavailable::Unavailable;
 pub use wheels::search_in;

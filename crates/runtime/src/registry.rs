@@ -20,7 +20,8 @@ pub struct DeviceEntry {
     pub device: Result<DeviceInfo, Unavailable>,
 }
 
-/// Everything there is: each device of each backend, and one entry for each backend without any.
+/// Everything there is: each device of each backend, one entry for each backend without any, and one for a runtime of
+/// OpenCL that is there and does not load.
 pub fn devices() -> Vec<DeviceEntry> {
     let mut entries = Vec::new();
     for backend in Backend::ALL {
@@ -30,6 +31,10 @@ pub fn devices() -> Vec<DeviceEntry> {
             }
             Err(reason) => entries.push(DeviceEntry { backend, device: Err(reason) }),
         }
+    }
+    #[cfg(feature = "opencl")]
+    if let Err(reason) = opencl::intel::platform() {
+        entries.push(DeviceEntry { backend: Backend::OpenCl, device: Err(reason) });
     }
     entries
 }

@@ -29,11 +29,7 @@ pub(crate) fn places() -> Vec<Place> {
     }
     let name = "the system's search path".into();
     places.push(Place { name, libraries: vec![], tools: vec![], system: true });
-    places.extend(crate::wheels::environments().iter().map(|e| wheels("the Python environment", e)));
-    let here = std::env::current_dir().unwrap_or_default();
-    if let Some(venv) = here.ancestors().map(|d| d.join(".venv")).find(|v| v.is_dir()) {
-        places.push(wheels("`.venv`", &venv));
-    }
+    places.extend(crate::wheels::environments().iter().map(|(name, root)| wheels(name, root)));
     places.push(toolkit("`/usr/local/cuda`", Path::new("/usr/local/cuda")));
     places
 }

@@ -1,10 +1,11 @@
 //! OpenCL 1.2 through the system's loader.
 
 mod enumerate;
+pub(crate) mod intel;
 mod trial;
 
-use enumerate::driver_error;
 pub(crate) use enumerate::list;
+use enumerate::{Found, driver_error};
 
 use crate::cache::Cache;
 use crate::device::{Backend, DeviceInfo, Optimisation, Origin};
@@ -35,6 +36,8 @@ pub(crate) struct OpenClDriver {
     device: opencl3::device::Device,
     context: Context,
     queue: CommandQueue,
+    /// Its number among what the loader lists.
+    listed: usize,
     /// What became of programs that were tried.
     cache: Cache,
 }
@@ -54,14 +57,14 @@ impl OpenClMemory {
 impl OpenClDriver {
     /// The device at `index` among all devices of all platforms.
     pub(crate) fn open(index: usize, cache: Cache) -> Result<Self, RuntimeError> {
-        let (device, info) = enumerate::nth(index)?;
+        let (Found { device, listed, .. }, info) = enumerate::nth(index)?;
         let name = info.name.clone();
         let failed = |call, e: ClError| driver_error(&name, call, e);
         let context = Context::from_device(&device).map_err(|e| failed("clCreateContext", e))?;
         // SAFETY: the device is the one the context was made for.
         let queue = unsafe { CommandQueue::create(&context, device.id(), CL_QUEUE_PROFILING_ENABLE) }
             .map_err(|e| failed("clCreateCommandQueue", e))?;
-        Ok(Self { info, device, context, queue, cache })
+        Ok(Self { info, device, context, queue, listed, cache })
     }
 
     fn failed(&self, call: &'static str) -> impl Fn(ClError) -> RuntimeError {
@@ -136,7 +139,7 @@ impl Driver for OpenClDriver {
             return Err(refused("the source or the entry's name contains a NUL byte".into()));
         }
         let options = [&[OPTIONS], optimisation.options(Backend::OpenCl)].concat().join(" ");
-        let (device, driver) = (self.info.index, &*self.info.driver);
+        let (device, driver) = (self.listed, &*self.info.driver);
         Trial { program, options: &options, device, driver }.run(&self.cache)?;
         let mut built = opencl3::program::Program::create_from_source(&self.context, &program.source)
             .map_err(self.failed("clCreateProgramWithSource"))?;

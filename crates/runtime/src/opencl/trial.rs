@@ -35,7 +35,7 @@ pub(crate) struct Trial<'a> {
     pub(crate) program: &'a Program,
     /// Of the compiler.
     pub(crate) options: &'a str,
-    /// Number of the device.
+    /// Number of the device among what the loader lists.
     pub(crate) device: usize,
     /// Platform and driver, with version.
     pub(crate) driver: &'a str,

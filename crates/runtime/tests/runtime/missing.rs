@@ -1,9 +1,9 @@
 //! What is missing says how to get it. Child processes, since loaders read the environment once.
 
-use crate::programs::axpy;
+use crate::programs::{axpy, get, put};
 use kingpost_codegen::Target;
 use kingpost_runtime::cuda::{nvrtc, ptxas};
-use kingpost_runtime::{Backend, Cache, RuntimeError, Unavailable, devices, oclgrind, open, open_host};
+use kingpost_runtime::{Arg, Backend, Cache, RuntimeError, Unavailable, devices, oclgrind, open, open_host};
 use std::path::Path;
 use std::process::Command;
 
@@ -21,6 +21,15 @@ fn child() {
             println!("open {name}: {e}");
         }
     }
+    if let Ok(device) = open("opencl") {
+        let exe = device.compile(&axpy(Target::OpenCl)).unwrap();
+        let (x, y) = (put(&*device, &[2.0]), put(&*device, &[1.0]));
+        let args =
+            [("n", Arg::Param(1)), ("a", Arg::F64(3.0)), ("x", Arg::Buffer(&x)), ("y", Arg::Buffer(&y))];
+        device.launch(&exe, &args).unwrap();
+        assert_eq!(get(&*device, &y), [7.5]);
+        println!("opencl runs axpy");
+    }
     if let Err(e) = nvrtc::compile_for("sm_90", "axpy", &axpy(Target::Cuda).source, &Cache::disabled()) {
         println!("nvrtc: {e}");
     }
@@ -37,6 +46,7 @@ fn child_output(variables: &[(&str, &str)]) -> String {
     let dir = tempfile::tempdir().unwrap();
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "missing::child", "--ignored", "--nocapture"])
+        .env_remove("OCL_ICD_VENDORS")
         .envs(variables.iter().copied())
         .current_dir(dir.path())
         .output()
@@ -64,6 +74,33 @@ fn without_an_opencl_device() {
     let text = child_output(&[("OCL_ICD_VENDORS", "/nonexistent")]);
     assert!(text.contains("open opencl: an OpenCL library, but no device"), "{text}");
     assert!(text.contains("apt install pocl-opencl-icd"), "{text}");
+}
+
+#[test]
+fn a_package_that_does_not_load() {
+    let environment = tempfile::tempdir().unwrap();
+    let lib = environment.path().join("lib");
+    std::fs::create_dir(&lib).unwrap();
+    std::fs::write(lib.join("libintelocl.so"), "").unwrap();
+    let text = child_output(&[("VIRTUAL_ENV", environment.path().to_str().unwrap())]);
+    assert!(text.contains("libintelocl.so` does not load: "), "{text}");
+    assert!(text.contains("pip install intel-cmplr-lib-rt"), "{text}");
+    // whoever names the loader's platforms means these alone
+    let chosen = [("VIRTUAL_ENV", environment.path().to_str().unwrap()), ("OCL_ICD_VENDORS", "/nonexistent")];
+    assert!(!child_output(&chosen).contains("libintelocl.so"));
+}
+
+/// Before pocl, if that is there, and with code that runs.
+#[test]
+fn intels_runtime_is_found_in_an_environment() {
+    let environment = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/intel-opencl");
+    if !environment.join("lib/libintelocl.so").is_file() {
+        return println!("skipped: `scripts/intel-opencl.sh` installs it");
+    }
+    let text = child_output(&[("VIRTUAL_ENV", environment.to_str().unwrap())]);
+    let first = text.lines().find(|line| line.starts_with("opencl: ")).unwrap();
+    assert!(first.ends_with("(Intel(R) OpenCL)"), "{text}");
+    assert!(text.contains("opencl runs axpy"), "{text}");
 }
 
 #[test]
