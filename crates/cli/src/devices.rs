@@ -11,9 +11,9 @@ use kingpost::runtime::{Cache, DeviceInfo, devices, measure_ceilings, open};
 /// List the devices of this machine, and what is missing for others
 #[derive(Args)]
 #[command(after_help = "\
-The first device of OpenCL is `opencl`, the default of OpenCL. pocl is numbered last: other runtimes for
-processors are faster. Intel's is found where pip puts it (`pip install intel-opencl-rt intel-cmplr-lib-rt`):
-in the active environment, or `.venv` here or above. With OCL_ICD_VENDORS set, what it names is all there is.
+`opencl` is the first device of OpenCL. pocl is numbered last: Intel's runtime is faster.
+Intel's is found where pip puts it (`pip install intel-opencl-rt intel-cmplr-lib-rt`):
+in the active environment, or `.venv` here or above, unless OCL_ICD_VENDORS is set.
 
 Examples:
   kingpost devices

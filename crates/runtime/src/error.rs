@@ -313,7 +313,7 @@ pub enum RuntimeError {
     #[error(
         "the compiler of `{compiler}` ends its process at `{entry}`: {reason}; this is a fault of that compiler, so \
          nothing was run: choose another device (`kingpost devices`), or another method of pocl by \
-         `POCL_WORK_GROUP_METHOD=workitemloops`"
+         `POCL_WORK_GROUP_METHOD=workitemloops`, of Intel's by `CL_CONFIG_USE_VECTORIZER=False`"
     )]
     CompilerEnds {
         /// The program.

@@ -139,7 +139,7 @@ impl Driver for OpenClDriver {
             return Err(refused("the source or the entry's name contains a NUL byte".into()));
         }
         let options = [&[OPTIONS], optimisation.options(Backend::OpenCl)].concat().join(" ");
-        let (device, driver) = (self.listed, &*self.info.driver);
+        let (device, driver) = (self.listed, &*format!("{}, {}", self.info.name, self.info.driver));
         Trial { program, options: &options, device, driver }.run(&self.cache)?;
         let mut built = opencl3::program::Program::create_from_source(&self.context, &program.source)
             .map_err(self.failed("clCreateProgramWithSource"))?;

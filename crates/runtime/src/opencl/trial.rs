@@ -3,7 +3,8 @@
 //! pocl compiles the work-groups of a kernel when it is launched, in the process of whoever launches
 //! it, and some of its passes over barriers end in a failed assertion or in no end at all (pocl 3.1
 //! and 5.0, some programs in ten thousand random ones). So a source with barriers is compiled by a
-//! process of its own at first, for the size of its work-groups. What comes of it is kept in the
+//! process of its own at first, for the size of its work-groups. Intel's vectoriser of 2026.2 ends it at loops with a
+//! function of a condition's value, so that sources with such values are tried, too. What comes of it is kept in the
 //! cache of compiled objects; pocl keeps the code in its own cache, where the launch finds it.
 //!
 //! The process is a small program in C, which needs nothing of the program that uses this crate.
@@ -21,6 +22,12 @@ use std::time::{Duration, Instant};
 /// The program that compiles.
 const SOURCE: &str = include_str!("trial.c");
 
+/// What names of files of a loader begin with.
+const LOADER: &str = "libOpenCL.so";
+
+/// Intel's.
+const INTELS: &str = "libintelocl.so";
+
 /// How long it may take: 3.1 has been seen to take 9 s for a kernel of 600 lines, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -37,7 +44,7 @@ pub(crate) struct Trial<'a> {
     pub(crate) options: &'a str,
     /// Number of the device among what the loader lists.
     pub(crate) device: usize,
-    /// Platform and driver, with version.
+    /// Device, platform and driver, with version.
     pub(crate) driver: &'a str,
 }
 
@@ -72,17 +79,26 @@ impl Trial<'_> {
     fn is_due(&self) -> bool {
         let variable = |name: &str| std::env::var(name).unwrap_or_default();
         let is_plain = |options: &str| options.contains("-cl-opt-disable");
-        self.driver.to_lowercase().contains("pocl")
-            && self.program.source.contains("barrier(")
-            && !is_plain(self.options)
-            && !is_plain(&variable("POCL_EXTRA_BUILD_FLAGS"))
-            && variable(SWITCH) != "0"
+        let is_suspect = if self.is_intels() {
+            self.program.source.contains(" ? ")
+        } else {
+            self.driver.to_lowercase().contains("pocl")
+                && self.program.source.contains("barrier(")
+                && !is_plain(&variable("POCL_EXTRA_BUILD_FLAGS"))
+        };
+        is_suspect && !is_plain(self.options) && variable(SWITCH) != "0"
+    }
+
+    fn is_intels(&self) -> bool {
+        self.driver.contains("(Intel(R) OpenCL)")
     }
 
     fn key(&self) -> CacheKey {
         // where it keeps its files is no matter
         let chosen = std::env::vars_os().filter_map(|(name, value)| {
-            let name = name.into_string().ok().filter(|n| n.starts_with("POCL_") && n != "POCL_CACHE_DIR")?;
+            let is_choice =
+                |n: &String| n.starts_with("CL_CONFIG_") || n.starts_with("POCL_") && n != "POCL_CACHE_DIR";
+            let name = name.into_string().ok().filter(is_choice)?;
             Some(format!("{name}={}", value.to_string_lossy()))
         });
         let mut chosen: Vec<_> = chosen.collect();
@@ -112,9 +128,11 @@ impl Trial<'_> {
         compiler.command().arg("-o").arg(&trial).arg(&code).arg("-ldl").output().ok()?;
         let log = dir.path().join("log");
         let [x, y, z] = self.program.plan.block;
+        // Intel's library is a loader of its one device
+        let (library, device) = if self.is_intels() { (INTELS, 0) } else { (LOADER, self.device) };
         let child = Command::new(&trial)
-            .arg(loader())
-            .arg(self.device.to_string())
+            .arg(loaded(library))
+            .arg(device.to_string())
             .arg(&source)
             .arg(self.options)
             .env(SIZES, format!("{x}-{y}-{z}-goffs0-smallgrid"))
@@ -158,16 +176,14 @@ fn last_words(log: &Path, status: ExitStatus) -> String {
     }
 }
 
-/// The OpenCL library of this process.
-fn loader() -> String {
+/// The path of a library of this process.
+fn loaded(name: &str) -> String {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default(); // then by name
     let paths = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
-    let is_loader = |path: &&str| Path::new(path).file_name().is_some_and(is_opencl);
-    paths.into_iter().find(is_loader).unwrap_or("libOpenCL.so.1").to_owned()
-}
-
-fn is_opencl(name: &std::ffi::OsStr) -> bool {
-    name.to_string_lossy().starts_with("libOpenCL.so")
+    let is_it = |path: &&str| {
+        Path::new(path).file_name().is_some_and(|file| file.to_string_lossy().starts_with(name))
+    };
+    paths.into_iter().find(is_it).unwrap_or(name).to_owned()
 }
 
 #[cfg(test)]
