@@ -30,7 +30,7 @@ type Platforms = unsafe extern "C" fn(cl_uint, *mut cl_platform_id, *mut cl_uint
 /// # Errors
 /// The package is there and does not load.
 pub(crate) fn platform() -> Result<Option<Platform>, Unavailable> {
-    static LOADED: OnceLock<(Option<Library>, Library)> = OnceLock::new();
+    static LOADED: OnceLock<(Library, Option<Library>)> = OnceLock::new();
     if std::env::var_os("OCL_ICD_VENDORS").is_some() {
         return Ok(None);
     }
@@ -42,16 +42,18 @@ pub(crate) fn platform() -> Result<Option<Platform>, Unavailable> {
         let loaded = load(&folder, &path).map_err(|e| broken(e.to_string()))?;
         LOADED.get_or_init(|| loaded);
     }
-    let Some((_, driver)) = LOADED.get() else { return Ok(None) };
+    let Some((driver, _)) = LOADED.get() else { return Ok(None) };
     ask(driver).map(Some).map_err(broken)
 }
 
-/// The loader, where the system has none, and the driver.
-fn load(folder: &Path, driver: &PathBuf) -> Result<(Option<Library>, Library), libloading::Error> {
+/// The driver, and the loader where the system has none.
+fn load(folder: &Path, driver: &PathBuf) -> Result<(Library, Option<Library>), libloading::Error> {
     // SAFETY: these libraries' initialisers have no preconditions.
     unsafe {
+        // first: the package's loader needs libraries that it does not find by itself, and the driver does
+        let driver = Library::new(driver)?;
         let loader = Library::new(LOADER).or_else(|_| Library::new(folder.join(LOADER)));
-        Ok((loader.ok(), Library::new(driver)?))
+        Ok((driver, loader.ok()))
     }
 }
 
