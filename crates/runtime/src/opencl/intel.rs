@@ -50,7 +50,7 @@ pub(crate) fn platform() -> Result<Option<Platform>, Unavailable> {
 fn load(folder: &Path, driver: &PathBuf) -> Result<(Library, Option<Library>), libloading::Error> {
     // SAFETY: these libraries' initialisers have no preconditions.
     unsafe {
-        // first: the package's loader needs libraries that it does not find by itself, and the driver does
+        // first: the package's loader needs libraries that only the driver finds
         let driver = Library::new(driver)?;
         let loader = Library::new(LOADER).or_else(|_| Library::new(folder.join(LOADER)));
         Ok((driver, loader.ok()))
