@@ -27,12 +27,12 @@ Examples:
   kingpost print laplace --degree 4 --target cuda \\
     --mapping \"$(kingpost results --case laplace.3D.P4 --mapping)\"
 
-Columns: after the median stands the energy of one run where it was counted, of the whole card, idle power
-included. `local tables` and `of true` are fractions of two rooflines with the ceilings that were
-measured on the device. The true one is min(memory bandwidth * FLOP/byte, FP64 rate). The other one
-also has every read of the reference matrices come from local memory (Kulkarni & Klöckner 2025,
-equation 47). Operations are those of the kernel before any transformation. `faster` is the time of
-one cell a work-item over that of the best.")]
+Columns: after the median stands the energy of one run where it was counted, of the whole card,
+idle power included. `local tables` and `of true` are fractions of two rooflines with the ceilings
+that were measured on the device. The true one is min(memory bandwidth * FLOP/byte, FP64 rate). The
+other one also has every read of the reference matrices come from local memory (Kulkarni & Klöckner
+2025, equation 47). Operations are those of the kernel before any transformation. `faster` is the
+time of one cell a work-item over that of the best.")]
 pub struct ResultsArgs {
     /// The database that `kingpost tune` wrote
     #[arg(long, value_name = "FILE", default_value = "tune-output/trials.jsonl")]
