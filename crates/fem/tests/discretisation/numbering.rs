@@ -463,8 +463,9 @@ fn functions_of_every_family_conform_across_facets() {
         (CellShape::Hexahedron, 3, 4),
     ] {
         let top = if is_long_run() { top } else { top.min(3) };
-        let mesh = turned(shape, n, &mut random);
-        assert!((0..mesh.n_cells()).any(|cell| mesh.determinant(cell) < 0.0));
+        // of few cells none may be mirrored
+        let is_mirrored = |mesh: &Mesh| (0..mesh.n_cells()).any(|cell| mesh.determinant(cell) < 0.0);
+        let mesh = std::iter::repeat_with(|| turned(shape, n, &mut random)).find(is_mirrored).unwrap();
         let lagrange = [LagrangeVariant::Equispaced, LagrangeVariant::GllWarped, LagrangeVariant::GllIsaac];
         for family in lagrange.map(ElementFamily::Lagrange).into_iter().chain(vectors) {
             let Some((_, high)) = family.degrees(shape) else { continue };
