@@ -57,8 +57,11 @@ fn devices() -> Result<Vec<Found>, Unavailable> {
         Err(e) => return Err(Unavailable::NoOpenClDevice { reason: e.to_string() }),
     };
     // a loader that was told of it, or of another version of it, has it already
-    let name = |platform: &Platform| platform.name().unwrap_or_default();
-    platforms.extend(packaged.filter(|own| platforms.iter().all(|known| name(known) != name(own))));
+    let is_same = |known: &Platform, own: &Platform| {
+        // those that do not say their name are not known to be the same
+        known.name().ok().zip(own.name().ok()).is_some_and(|(known, own)| known == own)
+    };
+    platforms.extend(packaged.filter(|own| !platforms.iter().any(|known| is_same(known, own))));
     let mut found = Vec::new();
     for platform in platforms {
         // A platform without devices answers with an error; the others still count.
