@@ -18,7 +18,8 @@ const DIGITS: usize = 32;
 ///
 /// Items, the rows of the matrices of all entities, are sorted by the rows of the matrix that they are
 /// added to, digit by digit: how many of each run have each digit says where each one goes. The entities of a row
-/// are neighbours then. Their distinct columns are counted, counts are added up, and each row takes its columns in ascending order.
+/// are neighbours then. Their distinct columns are counted, counts are added up, and each row takes its columns in ascending order,
+/// 16 in a pass over its entities.
 /// A binary search in the row finds the place of each entry of an entity's matrix. No update is atomic, so
 /// that all arrays are those of the host, in the same order.
 ///
@@ -168,7 +169,8 @@ impl PatternKernels {
         let place = self.first_places((n + 1, &term_starts), (n_items, keys));
         let arrays = [("items", items), ("entities", &term_entities), ("rows", &term_rows)];
         let split = Call::of(&self.split, &[("n", n_items), ("height", height)], &arrays);
-        let shared = [("n", n), ("n_items", n_items), ("n_entities", n_entities), ("width", width)];
+        let shared = [("n", n), ("n_columns", n_columns), ("n_items", n_items), ("n_entities", n_entities)];
+        let shared = [&shared[..], &[("width", width)]].concat();
         let of_rows = [("starts", &term_starts), ("entities", &term_entities), ("columns_of", columns_of)];
         let count = Call::of(&self.count, &shared, &[&of_rows[..], &[("lengths", &lengths)]].concat());
         seconds += run(device, &[place, split, count])?;
@@ -176,7 +178,7 @@ impl PatternKernels {
 
         let (entries, taken) = self.add_up(device, &lengths, n + 1, &row_starts)?;
         let [columns, positions] = [integers(entries)?, integers(n_entities * height * width)?];
-        let sizes = [&shared[..], &[("n_columns", n_columns), ("n_entries", entries)]].concat();
+        let sizes = [&shared[..], &[("n_entries", entries)]].concat();
         let arrays = [&of_rows[..], &[("row_starts", &row_starts), ("columns", &columns)]].concat();
         let fill = Call::of(&self.fill, &sizes, &arrays);
         let sizes = [("n", n), ("n_entities", n_entities), ("n_entries", entries), ("height", height)];

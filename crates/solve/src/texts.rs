@@ -186,6 +186,7 @@ mod tests {
             text!("aggregation/connections").to_owned(),
             text!("aggregation/count_products")
                 .replace("SLICES", "4")
+                .replace("KEPT", "8")
                 .replace("GROUP", "32")
                 .replace("LISTS", "4")
                 .replace("PART", "p"),

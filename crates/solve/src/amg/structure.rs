@@ -63,8 +63,14 @@ impl ProductKernels {
     fn new(device: &dyn Device, slices: usize, is_sliced: bool) -> Result<Self, SolveError> {
         // one slice is a row
         let (lists, part) = if is_sliced && slices > 1 { (slices, "p") } else { (1, "0") };
+        // a slice of either product has fewer on average
+        let kept = match (slices, is_sliced) {
+            (1, _) => "16",
+            (_, false) => "4",
+            (_, true) => "8",
+        };
         let of = |text: &str| {
-            let text = text.replace("SLICES", &slices.to_string()).replace("PART", part);
+            let text = text.replace("KEPT", kept).replace("SLICES", &slices.to_string()).replace("PART", part);
             let text = text.replace("LISTS", &lists.to_string());
             compiled(device, &text.replace("GROUP", &(128 / slices).to_string()))
         };
