@@ -1,8 +1,8 @@
 //! Arrays on a device that forms share.
 
-use crate::SolveError;
+use crate::{RowTerms, SolveError};
 use kingpost_fem::mesh::Mesh;
-use kingpost_forms::lowering::{Bound, BoundKernel, MeshArray, NumberedMesh};
+use kingpost_forms::lowering::{Bound, BoundKernel, MeshArray, NumberedMesh, NumberedSpace};
 use kingpost_interp::{Value, with_elements};
 use kingpost_runtime::{Buffer, Device, buffer_of};
 use std::collections::BTreeMap;
@@ -20,6 +20,8 @@ pub struct Arrays<'m> {
 struct OfMesh<'m> {
     numbered: Arc<NumberedMesh<'m>>,
     known: Vec<(MeshArray, Arc<Buffer>)>,
+    /// The cells around the degrees of freedom of spaces.
+    terms: Vec<(NumberedSpace, RowTerms)>,
 }
 
 impl<'m> Arrays<'m> {
@@ -32,7 +34,8 @@ impl<'m> Arrays<'m> {
     fn place(&mut self, mesh: &'m Mesh) -> usize {
         let is_known = |of: &OfMesh<'m>| std::ptr::eq(of.numbered.mesh(), mesh);
         self.meshes.iter().position(is_known).unwrap_or_else(|| {
-            self.meshes.push(OfMesh { numbered: Arc::new(NumberedMesh::new(mesh)), known: Vec::new() });
+            let numbered = Arc::new(NumberedMesh::new(mesh));
+            self.meshes.push(OfMesh { numbered, known: Vec::new(), terms: Vec::new() });
             self.meshes.len() - 1
         })
     }
@@ -82,18 +85,38 @@ impl<'m> Arrays<'m> {
     }
 
     /// A list that belongs to a mesh, which is uploaded the first time.
-    pub(crate) fn of_mesh(
+    pub(crate) fn of_mesh<'v>(
         &mut self,
         device: &dyn Device,
         mesh: &'m Mesh,
         array: MeshArray,
-        values: &[i32],
+        values: impl FnOnce() -> &'v [i32],
     ) -> Result<Arc<Buffer>, SolveError> {
         let place = self.place(mesh);
         match self.known_of(place, &array) {
             Some(known) => Ok(known),
-            None => Ok(self.keep(place, array, buffer_of(device, values)?)),
+            None => Ok(self.keep(place, array, buffer_of(device, values())?)),
         }
+    }
+
+    /// Takes over an array that is on the device.
+    pub(crate) fn insert(&mut self, mesh: &'m Mesh, array: MeshArray, buffer: &Arc<Buffer>) {
+        let place = self.place(mesh);
+        self.meshes[place].known.push((array, Arc::clone(buffer)));
+    }
+
+    /// Takes over the cells around the degrees of freedom of a space, for one pattern.
+    pub(crate) fn insert_terms(&mut self, mesh: &'m Mesh, space: NumberedSpace, terms: RowTerms) {
+        let place = self.place(mesh);
+        self.meshes[place].terms.push((space, terms));
+    }
+
+    /// The cells around the degrees of freedom of a space, if they are known and no pattern took them.
+    pub(crate) fn take_terms(&mut self, mesh: &'m Mesh, space: &NumberedSpace) -> Option<RowTerms> {
+        let place = self.place(mesh);
+        let terms = &mut self.meshes[place].terms;
+        let found = terms.iter().position(|(other, _)| other == space)?;
+        Some(terms.swap_remove(found).1)
     }
 
     fn known_of(&self, place: usize, array: &MeshArray) -> Option<Arc<Buffer>> {

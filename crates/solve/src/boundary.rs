@@ -1,7 +1,7 @@
 //! The boundary of a mesh, and degrees of freedom on parts of it.
 
 use crate::texts::{compiled, text};
-use crate::{Call, PatternKernels, SolveError, run};
+use crate::{Call, PatternKernels, RowTerms, SolveError, run};
 use kingpost_fem::mesh::{FacetSide, Mesh};
 use kingpost_fem::numbering::Numbering;
 use kingpost_runtime::{Backend, Buffer, Device, RuntimeError, buffer_of, download_values};
@@ -23,14 +23,16 @@ const ON_PLANE: f64 = 1e-9;
 #[must_use]
 pub fn bounds(mesh: &Mesh) -> [Vec<f64>; 2] {
     let dim = mesh.shape().dim();
-    let mut bounds = [vec![f64::INFINITY; dim], vec![f64::NEG_INFINITY; dim]];
-    for point in mesh.coordinates().chunks_exact(dim) {
+    let none = || [vec![f64::INFINITY; dim], vec![f64::NEG_INFINITY; dim]];
+    let with = |mut bounds: [Vec<f64>; 2], point: &[f64]| {
         for (axis, x) in point.iter().enumerate() {
             bounds[0][axis] = bounds[0][axis].min(*x);
             bounds[1][axis] = bounds[1][axis].max(*x);
         }
-    }
-    bounds
+        bounds
+    };
+    let points = mesh.coordinates().par_chunks_exact(dim);
+    points.fold(none, with).reduce(none, |a, b| with(with(a, &b[0]), &b[1]))
 }
 
 impl Side {
@@ -54,8 +56,18 @@ pub fn facet_dofs(
     mesh: &Mesh,
     numbering: &Numbering,
     sides: &[FacetSide],
-    wanted: &dyn Fn(&[f64]) -> bool,
+    wanted: &(dyn Fn(&[f64]) -> bool + Sync),
 ) -> Vec<i32> {
+    facet_places(mesh, numbering, sides, wanted).into_iter().map(|(dof, ..)| dof).collect()
+}
+
+/// These degrees of freedom, each with the first cell of those sides that has it and its place there.
+pub(crate) fn facet_places(
+    mesh: &Mesh,
+    numbering: &Numbering,
+    sides: &[FacetSide],
+    wanted: &(dyn Fn(&[f64]) -> bool + Sync),
+) -> Vec<(i32, u32, usize)> {
     let shape = mesh.shape();
     let element = numbering.element();
     let closures: Vec<Vec<usize>> = shape
@@ -73,23 +85,24 @@ pub fn facet_dofs(
             dofs
         })
         .collect();
-    let mut found = Vec::new();
-    for side in sides {
-        let (cell, number) = (side.cell as usize, usize::from(side.facet));
-        let vertices = mesh.cell(cell);
-        if shape.facets()[number].iter().all(|v| wanted(mesh.vertex(vertices[*v]))) {
-            found.extend(closures[number].iter().map(|dof| numbering.cell(cell)[*dof]));
-        }
-    }
-    found.sort_unstable();
-    found.dedup();
+    let of_side = |side: &FacetSide| {
+        let number = usize::from(side.facet);
+        let vertices = mesh.cell(side.cell as usize);
+        let is_wanted = shape.facets()[number].iter().all(|v| wanted(mesh.vertex(vertices[*v])));
+        let places = if is_wanted { &closures[number][..] } else { &[] };
+        let cell = side.cell;
+        places.iter().filter_map(move |at| Some((numbering.dof(cell as usize, *at)?, cell, *at)))
+    };
+    let mut found: Vec<(i32, u32, usize)> = sides.par_iter().flat_map_iter(of_side).collect();
+    found.par_sort_unstable();
+    found.dedup_by_key(|(dof, ..)| *dof);
     found
 }
 
 /// Corners of all cells from which on a card is faster than 16 cores, with the compilation of its kernels: 0.07
 /// instead of 0.10 s for 6 million tetrahedra, 0.44 instead of 1.0 s for 64 million, but 0.04 instead of 0.02 s
 /// for 1.3 million (H200, 2026-11-29).
-const LARGE: usize = 1 << 24;
+pub(crate) const LARGE: usize = 1 << 24;
 
 /// The [boundary](Mesh::boundary) of a mesh, found where that is fastest: on a card, or else on the host.
 ///
@@ -113,36 +126,61 @@ pub fn boundary(device: &dyn Device, mesh: &Mesh) -> Result<Vec<FacetSide>, Solv
 /// # Errors
 /// No memory, a failing driver.
 pub fn boundary_by(device: &dyn Device, mesh: &Mesh) -> Result<Option<Vec<FacetSide>>, SolveError> {
-    let (shape, n, n_cells, n_items) = (mesh.shape(), mesh.n_vertices(), mesh.n_cells(), mesh.cells().len());
-    let facets = shape.facets();
+    let (n, n_items, width) = (mesh.n_vertices(), mesh.cells().len(), mesh.shape().n_vertices());
     if n_items == 0 || i32::try_from(n_items + n).is_err() {
         return Ok(None);
     }
+    let lists = PatternKernels::new(device)?;
+    let map = buffer_of(device, mesh.cells())?;
+    let terms = lists.terms(device, (&map, n), mesh.n_cells(), width)?;
+    boundary_around(device, mesh, &lists, &Around { n, width, map: &map, terms: &terms }).map(Some)
+}
+
+/// The cells around the vertices of a mesh, which may have any numbers.
+pub(crate) struct Around<'a> {
+    /// Numbers.
+    pub n: usize,
+    /// Numbers of a cell, those of its vertices first.
+    pub width: usize,
+    /// The numbers of each cell.
+    pub map: &'a Buffer,
+    /// The cells of each number.
+    pub terms: &'a RowTerms,
+}
+
+/// The boundary of a mesh of some cells, from the cells around its vertices.
+pub(crate) fn boundary_around(
+    device: &dyn Device,
+    mesh: &Mesh,
+    lists: &PatternKernels,
+    around: &Around<'_>,
+) -> Result<Vec<FacetSide>, SolveError> {
+    let (shape, n, n_cells) = (mesh.shape(), around.n, mesh.n_cells());
+    let facets = shape.facets();
     let of_shape = |text: &str| {
         let text = text.replace("CORNERS", &shape.n_vertices().to_string());
+        let text = text.replace("WIDTH", &around.width.to_string());
         let text = text.replace("FACETS", &facets.len().to_string());
         compiled(device, &text.replace("SIDES", &facets[0].len().to_string()))
     };
     let (count, fill) = (of_shape(text!("count_boundary"))?, of_shape(text!("fill_boundary"))?);
-    let lists = PatternKernels::new(device)?;
     let corners: Vec<i32> = facets.iter().flat_map(|facet| facet.iter().map(|v| *v as i32)).collect();
-    let (cells, corners) = (buffer_of(device, mesh.cells())?, buffer_of(device, &corners)?);
-    let ([keys, items], _) = lists.sort(device, (&cells, n), n_items)?;
+    let corners = buffer_of(device, &corners)?;
     let integers = |n: usize| device.allocate(4 * n as u64);
-    let [starts, lengths, found_starts] = [integers(n + 1)?, integers(n + 1)?, integers(n + 1)?];
+    let [lengths, found_starts] = [integers(n + 1)?, integers(n + 1)?];
     device.fill(&lengths, 0)?;
-    let around: [(&str, &Buffer); 4] =
-        [("starts", &starts), ("items", &items), ("cells", &cells), ("facets", &corners)];
-    let sizes = [("n", n), ("n_cells", n_cells), ("n_items", n_items)];
-    let counted = Call::of(&count, &sizes, &[&around[..], &[("lengths", &lengths)]].concat());
-    run(device, &[lists.first_places((n + 1, &starts), (n_items, &keys)), counted])?;
+    let RowTerms { starts, entities, .. } = around.terms;
+    let given: [(&str, &Buffer); 4] =
+        [("starts", starts), ("entities", entities), ("cells", around.map), ("facets", &corners)];
+    let sizes = [("n", n), ("n_cells", n_cells), ("n_items", n_cells * around.width)];
+    run(device, &[Call::of(&count, &sizes, &[&given[..], &[("lengths", &lengths)]].concat())])?;
     let (n_found, _) = lists.add_up(device, &lengths, n + 1, &found_starts)?;
     if n_found == 0 {
-        return Ok(Some(Vec::new()));
+        return Ok(Vec::new());
     }
     let found = integers(n_found)?;
     let sizes = [&sizes[..], &[("n_found", n_found)]].concat();
-    let arrays = [&around[..], &[("found_starts", &found_starts), ("found", &found)]].concat();
+    let arrays = [&given[..], &[("found_starts", &found_starts), ("found", &found)]].concat();
     run(device, &[Call::of(&fill, &sizes, &arrays)])?;
     let mut found: Vec<i32> = download_values(device, &found)?;
     found.par_sort_unstable();
@@ -150,5 +188,5 @@ pub fn boundary_by(device: &dyn Device, mesh: &Mesh) -> Result<Option<Vec<FacetS
         let number = *number as usize;
         FacetSide { cell: (number / facets.len()) as u32, facet: (number % facets.len()) as u8 }
     };
-    Ok(Some(found.iter().map(side).collect()))
+    Ok(found.iter().map(side).collect())
 }

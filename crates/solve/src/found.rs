@@ -4,10 +4,12 @@ use crate::pattern::steps;
 use crate::texts::{compiled, text};
 use crate::{Arrays, Call, DevicePattern, PatternKernels, SolveError, run};
 use kingpost_fem::mesh::Mesh;
+use kingpost_fem::numbering::ComposedNumbering;
 use kingpost_fem::sparse::{CsrPattern, SLICE, Slices, SlotPacking};
 use kingpost_forms::form::FormError;
 use kingpost_forms::lowering::{
-    BoundKernel, LoweredRole, MatrixMap, MatrixResult, MeshArray, MeshForm, SparseCount, SparseList,
+    BoundKernel, LoweredRole, MatrixMap, MatrixResult, MeshArray, MeshForm, NumberedSpace, SparseCount,
+    SparseList,
 };
 use kingpost_runtime::{Backend, Buffer, Device, RuntimeError, buffer_of, download_values};
 use std::sync::Arc;
@@ -202,12 +204,17 @@ impl FoundPattern {
             return Ok(None);
         }
         let mut find = || -> Result<Self, SolveError> {
-            let mut map =
-                |space: &_, dofs| arrays.of_mesh(device, mesh, MeshArray::Map(Clone::clone(space)), dofs);
-            let (rows_of, columns_of) = (map(of_rows, rows.dofs())?, map(of_columns, columns.dofs())?);
+            let mut map = |space: &NumberedSpace, numbering: &ComposedNumbering| {
+                arrays.of_mesh(device, mesh, MeshArray::Map(space.clone()), || numbering.dofs())
+            };
+            let (rows_of, columns_of) = (map(of_rows, rows)?, map(of_columns, columns)?);
             let kernels = PatternKernels::new(device)?;
-            let blocks =
-                kernels.find_from(device, sizes, n_entities, (*extents, [&*rows_of, &*columns_of]))?;
+            let terms = match arrays.take_terms(mesh, of_rows) {
+                Some(terms) => terms,
+                None => kernels.terms(device, (&rows_of, sizes[0]), n_entities, extents[0])?,
+            };
+            let maps = (*extents, [&*rows_of, &*columns_of], terms);
+            let blocks = kernels.find_from(device, sizes, n_entities, maps)?;
             let [starts, at] =
                 [&blocks.row_starts, &blocks.columns].map(|list| download_values(device, list));
             let rows = CsrPattern::of_block_rows(starts?, at?, components);

@@ -99,7 +99,7 @@ pub use parts::{
     Alone, Communicator, Halo, HostCommunicator, PartLayout, PartMatrix, PartMesh, PartRows, Partition,
     Repeatable, SystemMatrix, Wire, in_parts, layouts,
 };
-pub use pattern::{DevicePattern, PatternKernels};
+pub use pattern::{DevicePattern, PatternKernels, RowTerms};
 pub use queue::{Item, Queue};
 pub use report::{LinearReason, LinearReport, NewtonReason, NewtonReport, NewtonStep};
 pub use scaling::PowerOfTwo;

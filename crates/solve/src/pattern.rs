@@ -61,6 +61,18 @@ pub struct DevicePattern {
     pub seconds: f64,
 }
 
+/// The entities around each row of a map, on a device.
+pub struct RowTerms {
+    /// First term of each row, and the end of the last: i32 `[rows + 1]`.
+    pub starts: Buffer,
+    /// The entity of each term, by rows, those of one row ascending: i32 `[entities*height]`.
+    pub entities: Buffer,
+    /// The row of each term in the entity's matrix, likewise.
+    pub rows: Buffer,
+    /// What it took by the device's clock, without uploads.
+    pub seconds: f64,
+}
+
 /// Two arrays of items and their keys.
 type Pairs = [Buffer; 2];
 
@@ -143,10 +155,35 @@ impl PatternKernels {
     ) -> Result<DevicePattern, SolveError> {
         let n_entities = checked(sizes, part)?;
         let (rows_of, columns_of) = (buffer_of(device, part.rows)?, buffer_of(device, part.columns)?);
-        self.find_from(device, sizes, n_entities, (part.extents, [&rows_of, &columns_of]))
+        let terms = self.terms(device, (&rows_of, sizes[0]), n_entities, part.extents[0])?;
+        self.find_from(device, sizes, n_entities, (part.extents, [&rows_of, &columns_of], terms))
     }
 
-    /// The same of maps that lie on the device, whose numbers are those of rows and columns.
+    /// The entities of each of `n` rows, from a map on the device with the `height` rows of each entity.
+    ///
+    /// # Errors
+    /// More than 32 bits count; no memory, a failing driver.
+    pub fn terms(
+        &self,
+        device: &dyn Device,
+        (rows_of, n): (&Buffer, usize),
+        n_entities: usize,
+        height: usize,
+    ) -> Result<RowTerms, SolveError> {
+        check_counts([n, n], n_entities, [height, 1])?;
+        let n_items = n_entities * height;
+        let integers = |n: usize| device.allocate(4 * n as u64);
+        let ([keys, items], mut seconds) = self.sort(device, (rows_of, n), n_items)?;
+        let [starts, entities, rows] = [integers(n + 1)?, integers(n_items)?, integers(n_items)?];
+        let place = self.first_places((n + 1, &starts), (n_items, &keys));
+        let arrays = [("items", &items), ("entities", &entities), ("rows", &rows)];
+        let split = Call::of(&self.split, &[("n", n_items), ("height", height)], &arrays);
+        seconds += run(device, &[place, split])?;
+        Ok(RowTerms { starts, entities, rows, seconds })
+    }
+
+    /// The same of maps that lie on the device, whose numbers are those of rows and columns, with the terms of the
+    /// rows.
     ///
     /// # Errors
     /// More than 32 bits count; no memory, a failing driver.
@@ -155,26 +192,19 @@ impl PatternKernels {
         device: &dyn Device,
         sizes: [usize; 2],
         n_entities: usize,
-        ([height, width], [rows_of, columns_of]): ([usize; 2], [&Buffer; 2]),
+        ([height, width], [rows_of, columns_of], terms): ([usize; 2], [&Buffer; 2], RowTerms),
     ) -> Result<DevicePattern, SolveError> {
         check_counts(sizes, n_entities, [height, width])?;
         let ([n, n_columns], n_items) = (sizes, n_entities * height);
         let integers = |n: usize| device.allocate(4 * n as u64);
-        let [term_starts, row_starts, lengths] = [integers(n + 1)?, integers(n + 1)?, integers(n + 1)?];
-        let [term_entities, term_rows] = [integers(n_items)?, integers(n_items)?];
+        let [row_starts, lengths] = [integers(n + 1)?, integers(n + 1)?];
         device.fill(&lengths, 0)?;
-
-        let (sorted, mut seconds) = self.sort(device, (rows_of, n), n_items)?;
-        let [keys, items] = &sorted;
-        let place = self.first_places((n + 1, &term_starts), (n_items, keys));
-        let arrays = [("items", items), ("entities", &term_entities), ("rows", &term_rows)];
-        let split = Call::of(&self.split, &[("n", n_items), ("height", height)], &arrays);
+        let RowTerms { starts: term_starts, entities: term_entities, rows: term_rows, mut seconds } = terms;
         let shared = [("n", n), ("n_columns", n_columns), ("n_items", n_items), ("n_entities", n_entities)];
         let shared = [&shared[..], &[("width", width)]].concat();
         let of_rows = [("starts", &term_starts), ("entities", &term_entities), ("columns_of", columns_of)];
         let count = Call::of(&self.count, &shared, &[&of_rows[..], &[("lengths", &lengths)]].concat());
-        seconds += run(device, &[place, split, count])?;
-        drop(sorted);
+        seconds += run(device, &[count])?;
 
         let (entries, taken) = self.add_up(device, &lengths, n + 1, &row_starts)?;
         let [columns, positions] = [integers(entries)?, integers(n_entities * height * width)?];

@@ -109,7 +109,7 @@ impl Mesh {
     /// The nodes of all cells, `[cells, nodes of the geometry's element]` row-major.
     #[must_use]
     pub fn all_cell_nodes(&self) -> &[u32] {
-        self.curved.as_ref().map_or(&self.cells, |curved| &curved.cells)
+        self.curved.as_ref().map_or(&*self.cells, |curved| &curved.cells)
     }
 
     /// The nodes of a cell in the order of the geometry's element: its vertices if cells are

@@ -41,6 +41,7 @@ impl Mesh {
         order.iter().enumerate().for_each(|(new, old)| places[*old] = new as u32);
         let placement = self.placement.clone();
         let shape = self.shape;
+        let cells = cells.into();
         let mut mesh = Self { shape, coordinates, cells, tags, curved, facet_tags: Vec::new(), placement };
         mesh.facet_tags = self.moved_facet_tags(&mesh, &places);
         mesh

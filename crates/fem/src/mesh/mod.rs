@@ -31,6 +31,7 @@ pub use placement::Placement;
 pub use tags::CellTags;
 
 use crate::element::{CellShape, FiniteElement};
+use std::sync::Arc;
 
 /// A conforming mesh.
 ///
@@ -45,7 +46,8 @@ use crate::element::{CellShape, FiniteElement};
 pub struct Mesh {
     shape: CellShape,
     coordinates: Vec<f64>,
-    cells: Vec<u32>,
+    /// Shared with numberings that are made of it.
+    cells: Arc<Vec<u32>>,
     tags: Option<CellTags>,
     curved: Option<Curved>,
     facet_tags: Vec<FacetTag>,
@@ -86,6 +88,7 @@ impl Mesh {
     }
 
     fn unchecked(shape: CellShape, coordinates: Vec<f64>, cells: Vec<u32>, tags: Option<CellTags>) -> Self {
+        let cells = cells.into();
         Self { shape, coordinates, cells, tags, curved: None, facet_tags: Vec::new(), placement: None }
     }
 
@@ -129,6 +132,10 @@ impl Mesh {
     #[must_use]
     pub fn cells(&self) -> &[u32] {
         &self.cells
+    }
+
+    pub(crate) fn shared_cells(&self) -> Arc<Vec<u32>> {
+        Arc::clone(&self.cells)
     }
 
     /// The tags of the cells, those of a file its physical groups; none if no cell has any.

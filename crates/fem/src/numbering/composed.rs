@@ -1,5 +1,6 @@
 //! Numbering of elements that are made of others.
 
+use super::lists::CellDofs;
 use super::{Numbering, NumberingError, NumberingOrder};
 use crate::element::ComposedElement;
 use crate::mesh::Mesh;
@@ -27,7 +28,7 @@ use std::sync::Arc;
 pub struct ComposedNumbering {
     n_dofs: usize,
     dofs_per_cell: usize,
-    dofs: Arc<Vec<i32>>,
+    dofs: Arc<CellDofs>,
     first_dofs: Vec<usize>,
     n_transforms: usize,
     states: Arc<Vec<i32>>,
@@ -108,7 +109,7 @@ impl ComposedNumbering {
                 states.extend(&numbering.states()[cell * count..(cell + 1) * count]);
             }
         }
-        (all.dofs, all.states) = (dofs.into(), states.into());
+        (all.dofs, all.states) = (Arc::new(dofs.into()), states.into());
         Ok(all)
     }
 
@@ -127,14 +128,14 @@ impl ComposedNumbering {
     /// The map, [cells, dofs per cell] row-major, in the order of the cells of the mesh.
     #[must_use]
     pub fn dofs(&self) -> &[i32] {
-        &self.dofs
+        self.dofs.all()
     }
 
     /// The degrees of freedom of one cell; empty if there is no such cell.
     #[must_use]
     pub fn cell(&self, cell: usize) -> &[i32] {
         let n = self.dofs_per_cell;
-        self.dofs.get(cell * n..(cell + 1) * n).unwrap_or(&[])
+        self.dofs().get(cell * n..(cell + 1) * n).unwrap_or(&[])
     }
 
     /// The first degree of freedom of each of the element's [parts](ComposedElement::parts).

@@ -13,6 +13,7 @@
 //! ```
 
 mod composed;
+mod lists;
 mod order;
 mod touch;
 
@@ -22,11 +23,12 @@ pub use order::NumberingOrder;
 use kingpost_capacity::{OutOfMemory, check_memory};
 use rayon::prelude::*;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use thiserror::Error;
 
 use crate::element::{CellShape, ElementError, FiniteElement, LagrangeElement, Reorientation};
 use crate::mesh::{Mesh, MeshCounts};
+use lists::{CellDofs, VertexNumbers};
 use touch::{CellMap, Refused, numbered};
 
 /// Why a numbering was refused.
@@ -54,6 +56,14 @@ pub enum NumberingError {
         degree: usize,
         /// The number of cells.
         cells: usize,
+    },
+    /// The numbers of vertices are no numbering.
+    #[error("numbers of vertices: found {found}; needed {needed}")]
+    Vertices {
+        /// What was found.
+        found: String,
+        /// What was needed.
+        needed: String,
     },
     /// There is no memory for the map.
     #[error(transparent)]
@@ -125,7 +135,7 @@ pub struct Numbering {
     order: NumberingOrder,
     n_dofs: usize,
     /// Shared with the numbering of an element that has this one alone.
-    dofs: Arc<Vec<i32>>,
+    dofs: Arc<CellDofs>,
     transforms: Vec<EntityTransform>,
     states: Arc<Vec<i32>>,
 }
@@ -182,8 +192,59 @@ impl Numbering {
                 Refused::TooMany => NumberingError::TooMany { degree, cells },
             })?;
         let transforms = EntityTransform::all(element);
-        let (element, dofs, states) = (element.clone(), dofs.into(), states.into());
+        let (element, dofs, states) = (element.clone(), Arc::new(dofs.into()), states.into());
         Ok(Self { element, order, n_dofs, dofs, transforms, states })
+    }
+
+    /// Whether an element has one degree of freedom a vertex and no others, so that
+    /// [numbers of vertices](Numbering::of_vertices) number it.
+    #[must_use]
+    pub fn is_of_vertices(element: &FiniteElement) -> bool {
+        (0..=element.shape().dim()).all(|dim| element.dofs_per_entity(dim) == usize::from(dim == 0))
+            && element.entity_dofs(0, 0) == (0..1)
+            && EntityTransform::all(element).is_empty()
+    }
+
+    /// The numbering of an element [of vertices](Numbering::is_of_vertices) by the number of each vertex, -1 of
+    /// those in no cell, as a device finds them. The numbers are those of an `order`, which is not checked.
+    ///
+    /// # Errors
+    /// [`NumberingError::Shape`]; [`NumberingError::Vertices`] of another element, of fewer or more numbers than
+    /// vertices, or of numbers that are not 0, 1, … in some order.
+    pub fn of_vertices(
+        mesh: &Mesh,
+        element: &FiniteElement,
+        order: NumberingOrder,
+        numbers: Vec<i32>,
+    ) -> Result<Self, NumberingError> {
+        if mesh.shape() != element.shape() {
+            return Err(NumberingError::Shape { mesh: mesh.shape(), element: element.shape() });
+        }
+        let refused = |found: String, needed: String| Err(NumberingError::Vertices { found, needed });
+        if !Self::is_of_vertices(element) {
+            return refused("another element".into(), "one degree of freedom a vertex".into());
+        }
+        if numbers.len() != mesh.n_vertices() {
+            return refused(numbers.len().to_string(), mesh.n_vertices().to_string());
+        }
+        let n_dofs = numbers.par_iter().filter(|number| **number >= 0).count();
+        let is_there: Vec<AtomicBool> = (0..n_dofs).into_par_iter().map(|_| false.into()).collect();
+        let is_other = |number: &&i32| {
+            let place = usize::try_from(**number).ok().map(|number| is_there.get(number));
+            place.is_some_and(|place| place.is_none_or(|place| place.swap(true, Relaxed)))
+        };
+        if let Some(number) = numbers.par_iter().find_any(is_other) {
+            return refused(format!("{number} twice or too large"), format!("{n_dofs} numbers from 0 on"));
+        }
+        let dofs = Arc::new(VertexNumbers { cells: mesh.shared_cells(), numbers }.into());
+        Ok(Self {
+            element: element.clone(),
+            order,
+            n_dofs,
+            dofs,
+            transforms: Vec::new(),
+            states: Arc::default(),
+        })
     }
 
     /// The order of the numbers.
@@ -245,14 +306,21 @@ impl Numbering {
     /// The map, [cells, dofs per cell] row-major, in the order of the cells of the mesh.
     #[must_use]
     pub fn dofs(&self) -> &[i32] {
-        &self.dofs
+        self.dofs.all()
     }
 
     /// The degrees of freedom of one cell; empty if there is no such cell.
     #[must_use]
     pub fn cell(&self, cell: usize) -> &[i32] {
         let n = self.dofs_per_cell();
-        self.dofs.get(cell * n..(cell + 1) * n).unwrap_or(&[])
+        self.dofs().get(cell * n..(cell + 1) * n).unwrap_or(&[])
+    }
+
+    /// A degree of freedom of a cell, by its place in the cell; none if there is no such cell or place.
+    #[must_use]
+    pub fn dof(&self, cell: usize, place: usize) -> Option<i32> {
+        let n = self.dofs_per_cell();
+        if place < n { self.dofs.at(cell * n + place) } else { None }
     }
 
     /// The nodes of the degrees of freedom, [dofs, dim] row-major, on the mesh that was numbered: a
@@ -264,7 +332,7 @@ impl Numbering {
         let dim = mesh.shape().dim();
         let map = mesh.point_map(&nodes);
         let first: Vec<AtomicU32> = (0..self.n_dofs).into_par_iter().map(|_| u32::MAX.into()).collect();
-        self.dofs.par_chunks_exact(self.dofs_per_cell()).enumerate().for_each(|(cell, dofs)| {
+        self.dofs().par_chunks_exact(self.dofs_per_cell()).enumerate().for_each(|(cell, dofs)| {
             for dof in dofs {
                 first[*dof as usize].fetch_min(cell as u32, Relaxed);
             }

@@ -70,7 +70,8 @@ impl ProductKernels {
             (_, true) => "8",
         };
         let of = |text: &str| {
-            let text = text.replace("KEPT", kept).replace("SLICES", &slices.to_string()).replace("PART", part);
+            let text =
+                text.replace("KEPT", kept).replace("SLICES", &slices.to_string()).replace("PART", part);
             let text = text.replace("LISTS", &lists.to_string());
             compiled(device, &text.replace("GROUP", &(128 / slices).to_string()))
         };

@@ -3,6 +3,8 @@
 mod division;
 mod error;
 mod exchange;
+mod numbered;
+mod prescribed;
 
 pub use error::BoundaryValueSetupError;
 pub use exchange::{Exchange, UnknownExchange};
@@ -10,20 +12,23 @@ pub use exchange::{Exchange, UnknownExchange};
 use crate::{
     Amg, Arrays, AssemblyStrategy, Communicator, Constraints, CsrOperator, DeviceForm, FormPatterns,
     FormPrograms, HierarchySize, LinearChoice, LinearSolver, MatrixAssembly, Newton, NewtonOptions,
-    NewtonReport, NewtonStep, NewtonSystem, PartRows, PreconditionerKind, PrescribedValues, Side, SolveError,
-    SystemMatrix, SystemSize, Unknowns, boundary, bounds, facet_dofs,
+    NewtonReport, NewtonStep, NewtonSystem, PartRows, PreconditionerKind, PrescribedValues, SolveError,
+    SystemMatrix, SystemSize, Unknowns,
 };
 use division::Division;
 use error::each_part;
-use kingpost_fem::mesh::{FacetSide, Mesh};
+use kingpost_fem::mesh::Mesh;
 use kingpost_fem::numbering::Numbering;
 use kingpost_fem::sparse::CsrPattern;
 use kingpost_forms::form::{Form, FormError, Inputs};
 use kingpost_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
-use kingpost_kernels::{BoundaryValueProblem, Prescribed};
+use kingpost_kernels::BoundaryValueProblem;
 use kingpost_runtime::{Backend, Buffer, Device, Traffic, buffer_of, download_values, stage};
 use kingpost_strategies::Mapping;
 use kingpost_strategies::OwnedRows;
+use numbered::Numbered;
+use prescribed::{check_cells, prescribed};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// Work-items of a group that own rows: two sub-groups of a card.
@@ -79,7 +84,7 @@ pub struct BoundaryValueSetup<'s> {
 ///
 /// ```
 /// use kingpost_kernels::BoundaryValueProblem;
-/// use kingpost_fem::mesh::{FacetSide, Mesh};
+/// use kingpost_fem::mesh::Mesh;
 /// use kingpost_solve::{AssemblyStrategy, BoundaryValueSetup, BoundaryValueSystem, Exchange, NewtonOptions};
 /// use kingpost_strategies::Mapping;
 ///
@@ -139,11 +144,13 @@ struct Part<'d> {
 struct Question<'q> {
     setup: &'q BoundaryValueSetup<'q>,
     numbering: &'q Numbering,
-    /// Where the degrees of freedom are.
+    /// Where the degrees of freedom are, if anything asks for that.
     points: Vec<f64>,
     values: &'q PrescribedValues,
     /// None of one part.
     division: Option<Division<'q>>,
+    /// What the device of one part has.
+    arrays: Mutex<Arrays<'q>>,
 }
 
 impl<'d> BoundaryValueSystem<'d> {
@@ -186,7 +193,7 @@ impl<'d> BoundaryValueSystem<'d> {
                 // what it refuses is refused again where a hierarchy needs it
                 scope.spawn(|| Amg::prepare(devices[0], &unknowns));
             }
-            Self::set_up(devices, exchange, setup, components)
+            Self::set_up(devices, exchange, setup, &unknowns)
         })
     }
 
@@ -195,18 +202,19 @@ impl<'d> BoundaryValueSystem<'d> {
         devices: &[&'d dyn Device],
         exchange: Exchange,
         setup: &BoundaryValueSetup<'_>,
-        components: usize,
+        unknowns: &Unknowns,
     ) -> Result<Self, BoundaryValueSetupError> {
-        let BoundaryValueSetup { problem, mesh, degree, .. } = *setup;
+        let BoundaryValueSetup { problem, mesh, degree, assembly, options, .. } = *setup;
+        let components = unknowns.components;
         let communicators = exchange.communicators(devices)?;
         let before = copied(devices);
         let start = Instant::now();
-        stage("numbering");
-        let numbering = Numbering::new(mesh, degree)?;
-        stage("finding the boundary");
-        let (points, sides) = (numbering.dof_points(mesh), boundary(devices[0], mesh)?);
-        let values = prescribed(problem, mesh, (&numbering, &points), components, &sides);
+        let Numbered { numbering, sides, arrays } = Numbered::new(devices, mesh, degree, assembly)?;
+        let values = prescribed(problem, mesh, &numbering, components, &sides);
         let has_energy = !problem.is_linear();
+        let is_multilevel = options.solver.preconditioner == PreconditionerKind::Amg;
+        let needs_points = devices.len() > 1 || (is_multilevel && unknowns.are_displacements());
+        let points = if needs_points { numbering.dof_points(mesh) } else { Vec::new() };
         let division = match devices.len() {
             1 => None,
             parts => {
@@ -216,7 +224,8 @@ impl<'d> BoundaryValueSystem<'d> {
             }
         };
         let pattern_s = start.elapsed().as_secs_f64();
-        let question = Question { setup, numbering: &numbering, points, values: &values, division };
+        let arrays = Mutex::new(arrays);
+        let question = Question { setup, numbering: &numbering, points, values: &values, division, arrays };
         let of_part = |(part, device)| question.part(part, device);
         let parts = each_part(devices.iter().copied().enumerate(), of_part, of_part)?;
         let mut times = parts.iter().fold(SetupTimes::default(), |times, part| times.or(part.times));
@@ -398,7 +407,7 @@ impl Question<'_> {
         let start = Instant::now();
         let lowered = |matrix| MeshForm::new(&problem.tangent(&space), &of("tangent").with_matrix(matrix));
         stage("finding the pattern of the matrix");
-        let arrays = &mut self.arrays(mesh);
+        let arrays = &mut self.take_arrays();
         let form = lowered(assembly.pattern())?;
         let patterns = FormPatterns::new(device, &form, mesh, assembly.matrix(0), arrays)?;
         let [pattern, ..] = patterns.all().rows else {
@@ -454,6 +463,14 @@ impl Question<'_> {
         })
     }
 
+    /// What the device has of the mesh of one part.
+    fn take_arrays(&self) -> Arrays<'_> {
+        match self.division {
+            None => std::mem::take(&mut *self.arrays.lock().unwrap_or_else(PoisonError::into_inner)),
+            Some(_) => Arrays::default(),
+        }
+    }
+
     /// Whether a part fits its device.
     fn check_part(&self, mesh: &Mesh, components: usize, device: &dyn Device) -> Result<(), SolveError> {
         let BoundaryValueSetup { degree, assembly, options, .. } = self.setup;
@@ -467,16 +484,6 @@ impl Question<'_> {
         SystemSize { device_bytes, ..size }.check("a part of the system", device.info())
     }
 
-    /// Where the arrays of a mesh will be, with the numbering that is known.
-    fn arrays<'m>(&self, mesh: &'m Mesh) -> Arrays<'m> {
-        let mut arrays = Arrays::default();
-        if self.division.is_none() {
-            let space = (self.numbering.element().clone().into(), self.numbering.order());
-            arrays.numbered(mesh).insert(space, self.numbering.into());
-        }
-        arrays
-    }
-
     /// The matrix, or the rows that a part owns, and what solves with it.
     fn matrix_and_solver<'d>(
         &self,
@@ -488,9 +495,8 @@ impl Question<'_> {
         let (choice, systems) = (self.setup.options.solver, self.setup.options.systems);
         Ok(match &self.division {
             None => {
-                let is_multilevel = choice.preconditioner == PreconditionerKind::Amg;
-                let points = if is_multilevel { self.points.clone() } else { Vec::new() };
-                let unknowns = Unknowns { components, points, dim: self.setup.mesh.shape().dim() };
+                let (points, dim) = (self.points.clone(), self.setup.mesh.shape().dim());
+                let unknowns = Unknowns { components, points, dim };
                 let matrix = match patterns.found() {
                     Some(found) => CsrOperator::of_found(device, found)?,
                     None => CsrOperator::new(device, pattern)?,
@@ -539,61 +545,4 @@ impl Question<'_> {
         };
         Ok(FormPrograms::compile(device, form, &mappings)?)
     }
-}
-
-fn check_cells(problem: BoundaryValueProblem, mesh: &Mesh) -> Result<(), BoundaryValueSetupError> {
-    let refuse = |needed| {
-        Err(BoundaryValueSetupError::Cells {
-            problem,
-            found: format!("cells of the shape `{}`", mesh.shape()),
-            needed,
-        })
-    };
-    let dim = mesh.shape().dim();
-    if !mesh.shape().is_simplex() {
-        return refuse("triangles or tetrahedra");
-    }
-    match problem {
-        BoundaryValueProblem::Hyperelasticity | BoundaryValueProblem::Twist if dim != 3 => {
-            refuse("tetrahedra")
-        }
-        BoundaryValueProblem::Poisson
-        | BoundaryValueProblem::Hyperelasticity
-        | BoundaryValueProblem::Twist => Ok(()),
-    }
-}
-
-/// The unknowns with prescribed values, on the sides of the boundary.
-fn prescribed(
-    problem: BoundaryValueProblem,
-    mesh: &Mesh,
-    (numbering, points): (&Numbering, &[f64]),
-    components: usize,
-    sides: &[FacetSide],
-) -> PrescribedValues {
-    let (dim, bounds) = (mesh.shape().dim(), bounds(mesh));
-    let mut all = PrescribedValues::default();
-    for part in problem.prescribed() {
-        let on_part = |point: &[f64]| match part {
-            Prescribed::Everywhere => true,
-            Prescribed::Near => Side { axis: 0, high: false }.holds(point, &bounds),
-            Prescribed::Far => Side { axis: 0, high: true }.holds(point, &bounds),
-        };
-        let dofs = facet_dofs(mesh, numbering, sides, &on_part);
-        let at = |dof: i32| &points[dof as usize * dim..(dof as usize + 1) * dim];
-        let middle = |axis: usize| {
-            let along = dofs.iter().map(|dof| at(*dof)[axis]);
-            let (low, high) =
-                along.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(x), h.max(x)));
-            (low + high) / 2.0
-        };
-        let center: Vec<f64> = (0..dim).map(middle).collect();
-        for dof in &dofs {
-            for (component, value) in problem.value(*part, at(*dof), &center).into_iter().enumerate() {
-                all.unknowns.push(dof * components as i32 + component as i32);
-                all.values.push(value);
-            }
-        }
-    }
-    all
 }
