@@ -2,10 +2,12 @@
 
 use crate::sparse::diagonal_of;
 use crate::texts::{compiled, text};
-use crate::{Call, SolveError};
+use crate::{Call, FormPatterns, FoundPattern, PatternKernels, SolveError, run};
 use kingpost_fem::sparse::{CsrPattern, EntryOrder};
+use kingpost_forms::form::FormError;
 use kingpost_runtime::{Buffer, Device, Executable, buffer_of};
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// Unknowns and the values that they must have.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,6 +19,19 @@ pub struct PrescribedValues {
 }
 
 impl PrescribedValues {
+    /// Refuses an unknown that is not there or twice.
+    fn check(&self, n: usize) -> Result<(), SolveError> {
+        let is_in = |unknown: Option<&i32>| {
+            unknown.is_none_or(|unknown| usize::try_from(*unknown).is_ok_and(|unknown| unknown < n))
+        };
+        let ascend = self.unknowns.par_windows(2).all(|pair| pair[0] < pair[1]);
+        let are_in = is_in(self.unknowns.first()) && is_in(self.unknowns.last());
+        if ascend && are_in && self.unknowns.len() == self.values.len() {
+            return Ok(());
+        }
+        self.places(n).map(drop)
+    }
+
     /// Where each unknown stands among the prescribed ones, if it does.
     fn places(&self, n: usize) -> Result<Vec<Option<i32>>, SolveError> {
         if self.unknowns.len() != self.values.len() {
@@ -47,11 +62,12 @@ const ROWS: usize = 4096;
 struct Changes {
     /// Rows that are solved for and have entries in columns of prescribed unknowns.
     rows: Vec<i32>,
+    /// The first of these entries of each row, and the end of the last.
     starts: Vec<i32>,
     /// These entries, and the places of their columns among the prescribed unknowns.
     lifted: Vec<i32>,
     which: Vec<i32>,
-    /// All entries of rows and columns of prescribed unknowns but those on the diagonal.
+    /// All other entries of rows of prescribed unknowns but those on the diagonal.
     zeroes: Vec<i32>,
     ones: Vec<i32>,
 }
@@ -97,7 +113,6 @@ impl Changes {
             all.rows.push(of_row[0].0);
             all.starts.push(all.starts[all.starts.len() - 1] + of_row.len() as i32);
         }
-        all.zeroes.extend(&all.lifted);
         Ok(all)
     }
 
@@ -140,7 +155,6 @@ impl Changes {
             all.zeroes.extend(part.zeroes);
             all.ones.extend(part.ones);
         }
-        all.zeroes.extend(&all.lifted);
         Ok(all)
     }
 }
@@ -154,6 +168,81 @@ struct List {
 impl List {
     fn new(device: &dyn Device, list: &[i32]) -> Result<Self, SolveError> {
         Ok(Self { n: list.len(), at: buffer_of(device, list)? })
+    }
+}
+
+/// Which entries of a matrix prescribed unknowns change, on the device.
+struct OnDevice {
+    rows: List,
+    starts: Buffer,
+    ends: Buffer,
+    lifted: List,
+    which: Buffer,
+    zeroes: List,
+    ones: List,
+}
+
+impl OnDevice {
+    /// Finds them, from the places of rows, columns and diagonal of the matrix.
+    fn find(
+        device: &dyn Device,
+        ([n, n_entries], [row_starts, columns], diagonal): ([usize; 2], &[Arc<Buffer>; 2], &Buffer),
+        fixed: &List,
+    ) -> Result<Self, SolveError> {
+        let integers = |n: usize| device.allocate(4 * n as u64);
+        let lists = PatternKernels::new(device)?;
+        let [place, count] =
+            [compiled(device, text!("number_listed"))?, compiled(device, text!("count_changes"))?];
+        let [fill, take] =
+            [compiled(device, text!("fill_changes"))?, compiled(device, text!("aggregation/take_integers"))?];
+        let places = integers(n)?;
+        device.fill(&places, 0xFF)?; // -1
+        let counts = [integers(n + 1)?, integers(n + 1)?, integers(n + 1)?];
+        counts.iter().try_for_each(|count| device.fill(count, 0))?;
+        let arrays = [("at", &fixed.at), ("places", &places)];
+        let place = Call::of(&place, &[("n", fixed.n), ("n_places", n)], &arrays);
+        let rows: [(&str, &Buffer); 3] =
+            [("row_starts", row_starts), ("columns", columns), ("places", &places)];
+        let [lifted, zeroes, changed] = &counts;
+        let found = [("lifted", lifted), ("zeroes", zeroes), ("changed", changed)];
+        let sizes = [("n", n), ("n_entries", n_entries)];
+        let count = Call::of(&count, &sizes, &[&rows[..], &found].concat());
+        run(device, &[place, count])?;
+
+        let starts = [integers(n + 1)?, integers(n + 1)?, integers(n + 1)?];
+        let mut sums = [0; 3];
+        for ((sum, count), starts) in sums.iter_mut().zip(&counts).zip(&starts) {
+            *sum = lists.add_up(device, count, n + 1, starts)?.0;
+        }
+        let [lifted, zeroes, changed] = sums;
+        let list = |n: usize| Ok::<_, SolveError>(List { n, at: integers(n)? });
+        let this = Self {
+            rows: list(changed)?,
+            starts: integers(changed)?,
+            ends: integers(changed)?,
+            lifted: list(lifted)?,
+            which: integers(lifted)?,
+            zeroes: list(zeroes)?,
+            ones: list(fixed.n)?,
+        };
+        let of_sums = [("n_lifted", lifted), ("n_zeroes", zeroes), ("n_changed", changed)];
+        let [lifted, zeroes, changed] = &starts;
+        let before = [("lifted_starts", lifted), ("zero_starts", zeroes), ("changed_starts", changed)];
+        let found = [
+            ("diagonal", diagonal),
+            ("lifted", &this.lifted.at),
+            ("which", &this.which),
+            ("zeroes", &this.zeroes.at),
+            ("rows", &this.rows.at),
+            ("starts", &this.starts),
+            ("ends", &this.ends),
+        ];
+        let sizes = [&sizes[..], &of_sums].concat();
+        let fill = Call::of(&fill, &sizes, &[&rows[..], &before, &found].concat());
+        let arrays = [("at", &fixed.at), ("from", diagonal), ("to", &this.ones.at)];
+        let take = Call::of(&take, &[("n", fixed.n), ("n_from", n)], &arrays);
+        run(device, &[fill, take])?;
+        Ok(this)
     }
 }
 
@@ -174,12 +263,7 @@ pub struct Constraints {
     prescribed: Buffer,
     gap: Buffer,
     held: Buffer,
-    rows: List,
-    starts: Buffer,
-    lifted: List,
-    which: Buffer,
-    zeroes: List,
-    ones: List,
+    changes: OnDevice,
     compute_gap: Executable,
     lift: Executable,
     put: Executable,
@@ -200,20 +284,70 @@ impl Constraints {
     ) -> Result<Self, SolveError> {
         let n_unknowns = pattern.row_starts.len().saturating_sub(1);
         let changes = Changes::new(pattern, &values.places(n_unknowns)?)?;
-        let n_fixed = values.values.len() as u64;
-        Ok(Self {
-            n_unknowns,
-            n_entries: pattern.n_entries(),
-            fixed: List::new(device, &values.unknowns)?,
-            prescribed: buffer_of(device, &values.values)?,
-            gap: device.allocate(8 * n_fixed)?,
-            held: device.allocate(8 * n_fixed)?,
+        let [starts, ends] = [&changes.starts[..changes.rows.len()], &changes.starts[1..]];
+        let changes = OnDevice {
             rows: List::new(device, &changes.rows)?,
-            starts: buffer_of(device, &changes.starts)?,
+            starts: buffer_of(device, starts)?,
+            ends: buffer_of(device, ends)?,
             lifted: List::new(device, &changes.lifted)?,
             which: buffer_of(device, &changes.which)?,
             zeroes: List::new(device, &changes.zeroes)?,
             ones: List::new(device, &changes.ones)?,
+        };
+        let fixed = List::new(device, &values.unknowns)?;
+        Self::of_changes(device, [n_unknowns, pattern.n_entries()], (values, fixed), changes)
+    }
+
+    /// The constraints of the unknowns of a matrix whose pattern the device has found, found there if unknowns are
+    /// scalars.
+    ///
+    /// # Errors
+    /// As [`Constraints::new`].
+    pub fn of_found(
+        device: &dyn Device,
+        found: &FoundPattern,
+        values: &PrescribedValues,
+    ) -> Result<Self, SolveError> {
+        let Some(lists) = found.on_device() else { return Self::new(device, found.rows(), values) };
+        let n_unknowns = found.rows().row_starts.len().saturating_sub(1);
+        values.check(n_unknowns)?;
+        let sizes = [n_unknowns, found.rows().n_entries()];
+        let fixed = List::new(device, &values.unknowns)?;
+        let changes = OnDevice::find(device, (sizes, &lists, &*found.diagonal(device)?), &fixed)?;
+        Self::of_changes(device, sizes, (values, fixed), changes)
+    }
+
+    /// The constraints of the unknowns of a form's matrix.
+    ///
+    /// # Errors
+    /// As [`Constraints::new`].
+    pub(crate) fn of(
+        device: &dyn Device,
+        patterns: &FormPatterns,
+        values: &PrescribedValues,
+    ) -> Result<Self, SolveError> {
+        match (patterns.found(), patterns.all().rows) {
+            (Some(found), _) => Self::of_found(device, found, values),
+            (None, [pattern, ..]) => Self::new(device, pattern, values),
+            (None, []) => Err(FormError::Bug("a bilinear form without a pattern".into()).into()),
+        }
+    }
+
+    fn of_changes(
+        device: &dyn Device,
+        [n_unknowns, n_entries]: [usize; 2],
+        (values, fixed): (&PrescribedValues, List),
+        changes: OnDevice,
+    ) -> Result<Self, SolveError> {
+        let n_fixed = values.values.len() as u64;
+        Ok(Self {
+            n_unknowns,
+            n_entries,
+            fixed,
+            prescribed: buffer_of(device, &values.values)?,
+            gap: device.allocate(8 * n_fixed)?,
+            held: device.allocate(8 * n_fixed)?,
+            changes,
             compute_gap: compiled(device, text!("gap"))?,
             lift: compiled(device, text!("lift"))?,
             put: compiled(device, text!("put"))?,
@@ -236,17 +370,18 @@ impl Constraints {
     #[must_use]
     pub fn lift<'a>(&'a self, values: &'a Buffer, b: &'a Buffer) -> [Call<'a>; 2] {
         let sizes = [
-            ("n", self.rows.n),
-            ("n_lifted", self.lifted.n),
+            ("n", self.changes.rows.n),
+            ("n_lifted", self.changes.lifted.n),
             ("n_fixed", self.fixed.n),
             ("n_unknowns", self.n_unknowns),
             ("n_entries", self.n_entries),
         ];
         let arrays = [
-            ("rows", &self.rows.at),
-            ("starts", &self.starts),
-            ("entry", &self.lifted.at),
-            ("which", &self.which),
+            ("rows", &self.changes.rows.at),
+            ("starts", &self.changes.starts),
+            ("ends", &self.changes.ends),
+            ("entry", &self.changes.lifted.at),
+            ("which", &self.changes.which),
             ("values", values),
             ("gap", &self.gap),
             ("b", b),
@@ -262,8 +397,9 @@ impl Constraints {
 
     /// Makes rows and columns of prescribed unknowns those of the identity.
     #[must_use]
-    pub fn eliminate<'a>(&'a self, values: &'a Buffer) -> [Call<'a>; 2] {
-        [(&self.zeroes, 0.0), (&self.ones, 1.0)]
+    pub fn eliminate<'a>(&'a self, values: &'a Buffer) -> [Call<'a>; 3] {
+        let OnDevice { zeroes, lifted, ones, .. } = &self.changes;
+        [(zeroes, 0.0), (lifted, 0.0), (ones, 1.0)]
             .map(|(list, value)| self.constant(list, self.n_entries, value, values))
     }
 

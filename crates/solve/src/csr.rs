@@ -34,7 +34,7 @@ pub struct CsrOperator {
     invert: Executable,
     row_starts: Arc<Buffer>,
     columns: Arc<Buffer>,
-    diagonal: Buffer,
+    diagonal: Arc<Buffer>,
     values: Buffer,
     half: Option<Half>,
 }
@@ -72,8 +72,10 @@ impl CsrOperator {
     /// # Errors
     /// As [`CsrOperator::new`].
     pub fn of_rows(device: &dyn Device, row_starts: &[i32], columns: &[i32]) -> Result<Self, SolveError> {
+        let diagonal = diagonal_of(row_starts, columns)?;
         let lists = [buffer_of(device, row_starts)?, buffer_of(device, columns)?].map(Arc::new);
-        Self::of_lists(device, [row_starts, columns], lists)
+        let sizes = [diagonal.len(), columns.len()];
+        Self::of_lists(device, sizes, lists, Arc::new(buffer_of(device, &diagonal)?))
     }
 
     /// A matrix of a pattern that the device has found; its values are poison.
@@ -81,38 +83,38 @@ impl CsrOperator {
     /// # Errors
     /// As [`CsrOperator::new`].
     pub fn of_found(device: &dyn Device, found: &FoundPattern) -> Result<Self, SolveError> {
-        let pattern = found.rows();
         match found.on_device() {
-            Some(lists) => Self::of_lists(device, [&pattern.row_starts, &pattern.columns], lists),
-            None => Self::new(device, pattern),
+            Some(lists) => {
+                let sizes = [found.rows().row_starts.len() - 1, found.rows().n_entries()];
+                Self::of_lists(device, sizes, lists, found.diagonal(device)?)
+            }
+            None => Self::new(device, found.rows()),
         }
     }
 
     fn of_lists(
         device: &dyn Device,
-        [starts, at]: [&[i32]; 2],
+        [n, n_entries]: [usize; 2],
         [row_starts, columns]: [Arc<Buffer>; 2],
+        diagonal: Arc<Buffer>,
     ) -> Result<Self, SolveError> {
-        let diagonal = diagonal_of(starts, at)?;
         Ok(Self {
-            n: diagonal.len(),
-            n_entries: at.len(),
+            n,
+            n_entries,
             product: compiled_product(device)?,
             product_with_dot: match device.info().backend {
                 Backend::Cuda => Some(compiled(device, text!("product_with_dot"))?),
                 Backend::C | Backend::OpenCl => None,
             },
             product_of_direction: match device.info().backend {
-                Backend::Cuda if at.len() < FEW => {
-                    Some(product_of_direction(device, diagonal.len(), at.len())?)
-                }
+                Backend::Cuda if n_entries < FEW => Some(product_of_direction(device, n, n_entries)?),
                 Backend::Cuda | Backend::C | Backend::OpenCl => None,
             },
             invert: compiled(device, text!("inverse_diagonal"))?,
             row_starts,
             columns,
-            diagonal: buffer_of(device, &diagonal)?,
-            values: device.allocate(8 * at.len() as u64)?,
+            diagonal,
+            values: device.allocate(8 * n_entries as u64)?,
             half: None,
         })
     }
@@ -185,7 +187,7 @@ impl CsrOperator {
     #[must_use]
     pub fn invert_diagonal<'a>(&'a self, inverse: &'a Buffer) -> Call<'a> {
         let sizes = [("n", self.n), ("n_entries", self.n_entries)];
-        let arrays = [("diagonal", &self.diagonal), ("values", &self.values), ("inverse", inverse)];
+        let arrays = [("diagonal", &*self.diagonal), ("values", &self.values), ("inverse", inverse)];
         Call::of(&self.invert, &sizes, &arrays)
     }
 }

@@ -12,11 +12,12 @@ use kingpost_forms::lowering::{
     SparseList,
 };
 use kingpost_runtime::{Backend, Buffer, Device, RuntimeError, buffer_of, download_values};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The pattern of a form's matrix, of which a device has found the rows and the places of entities.
 ///
-/// The host knows the rows, and no entity: these stay on the device.
+/// The host knows the rows, and no entity: these stay on the device. Of scalars it knows where rows start, and columns
+/// [when it reads them](FoundPattern::read_columns).
 pub struct FoundPattern {
     rows: [CsrPattern; 1],
     blocks: DevicePattern,
@@ -25,12 +26,14 @@ pub struct FoundPattern {
     extents: [usize; 2],
     /// The degree of freedom of each of an entity's rows.
     rows_of: Arc<Buffer>,
+    /// Where the entry on the diagonal of each row stands, once something asks for it.
+    diagonal: OnceLock<Arc<Buffer>>,
 }
 
 /// The patterns of a matrix, one a kernel: of the host, or one that a device has found.
 #[derive(Clone, Copy)]
 pub struct Patterns<'p> {
-    /// By kernel; one that was found has no entities.
+    /// By kernel; one that was found has no entities, and of scalars no columns unless they were read.
     pub rows: &'p [CsrPattern],
     found: Option<&'p FoundPattern>,
 }
@@ -90,6 +93,14 @@ impl FormPatterns {
     #[must_use]
     pub fn all(&self) -> Patterns<'_> {
         self.found.as_ref().map_or_else(|| Patterns::from(&self.of_host), Patterns::from)
+    }
+
+    /// Copies the columns of one that the device has found to the host.
+    ///
+    /// # Errors
+    /// As [`FoundPattern::read_columns`].
+    pub fn read_columns(&mut self, device: &dyn Device) -> Result<(), SolveError> {
+        self.found.as_mut().map_or(Ok(()), |found| found.read_columns(device))
     }
 
     /// The one that the device has found.
@@ -215,10 +226,14 @@ impl FoundPattern {
             };
             let maps = (*extents, [&*rows_of, &*columns_of], terms);
             let blocks = kernels.find_from(device, sizes, n_entities, maps)?;
-            let [starts, at] =
-                [&blocks.row_starts, &blocks.columns].map(|list| download_values(device, list));
-            let rows = CsrPattern::of_block_rows(starts?, at?, components);
-            Ok(Self { rows: [rows], blocks, components, n_entities, extents: *extents, rows_of })
+            let starts = download_values(device, &blocks.row_starts)?;
+            let at = match components {
+                [1, 1] => Vec::new(),
+                _ => download_values(device, &blocks.columns)?,
+            };
+            let rows = [CsrPattern::of_block_rows(starts, at, components)];
+            let diagonal = OnceLock::new();
+            Ok(Self { rows, blocks, components, n_entities, extents: *extents, rows_of, diagonal })
         };
         match find() {
             Ok(found) if i32::try_from(found.blocks.entries * components[0] * components[1]).is_ok() => {
@@ -231,7 +246,7 @@ impl FoundPattern {
         }
     }
 
-    /// The rows of the matrix.
+    /// The rows of the matrix; those of scalars without columns, unless they were read.
     #[must_use]
     pub const fn rows(&self) -> &CsrPattern {
         &self.rows[0]
@@ -242,6 +257,53 @@ impl FoundPattern {
     pub fn on_device(&self) -> Option<[Arc<Buffer>; 2]> {
         let lists = || [&self.blocks.row_starts, &self.blocks.columns].map(Arc::clone);
         (self.components == [1, 1]).then(lists)
+    }
+
+    /// Copies the columns of all rows to the host, if it has none.
+    ///
+    /// # Errors
+    /// No memory, a failing driver.
+    pub fn read_columns(&mut self, device: &dyn Device) -> Result<(), SolveError> {
+        if self.components == [1, 1] && self.rows[0].columns.is_empty() {
+            self.rows[0].columns = download_values(device, &self.blocks.columns)?;
+        }
+        Ok(())
+    }
+
+    /// Where the entry on the diagonal of each row of scalars stands, on the device.
+    ///
+    /// # Errors
+    /// [`SolveError::NoDiagonal`]; no memory, a failing driver.
+    pub(crate) fn diagonal(&self, device: &dyn Device) -> Result<Arc<Buffer>, SolveError> {
+        if let Some(known) = self.diagonal.get() {
+            return Ok(Arc::clone(known));
+        }
+        let (n, n_entries) = (self.blocks.rows, self.blocks.entries);
+        if n_entries == 0 && n > 0 {
+            return Err(SolveError::NoDiagonal { row: 0 });
+        }
+        let integers = |n: usize| device.allocate(4 * n as u64);
+        let [diagonal, missing, before] = [integers(n)?, integers(n + 1)?, integers(n + 1)?];
+        device.fill(&missing, 0)?;
+        let kernel = compiled(device, text!("diagonal_places"))?;
+        let longest = self.rows[0].longest_row();
+        let sizes = [("n", n), ("n_entries", n_entries), ("steps", steps(longest))];
+        let arrays: [(&str, &Buffer); 4] = [
+            ("row_starts", &self.blocks.row_starts),
+            ("columns", &self.blocks.columns),
+            ("diagonal", &diagonal),
+            ("missing", &missing),
+        ];
+        run(device, &[Call::of(&kernel, &sizes, &arrays)])?;
+        if PatternKernels::new(device)?.add_up(device, &missing, n + 1, &before)?.0 > 0 {
+            let places: Vec<i32> = download_values(device, &diagonal)?;
+            let row = places.iter().position(|place| *place < 0);
+            return row.map_or_else(
+                || Err(FormError::Bug("a diagonal that is missing nowhere".into()).into()),
+                |row| Err(SolveError::NoDiagonal { row }),
+            );
+        }
+        Ok(Arc::clone(self.diagonal.get_or_init(|| Arc::new(diagonal))))
     }
 
     fn places(&self, device: &dyn Device, matrix: MatrixResult) -> Result<Places, SolveError> {

@@ -73,7 +73,7 @@ impl CsrPattern {
     #[must_use]
     pub fn n_entries(&self) -> usize {
         match self.order {
-            EntryOrder::Rows | EntryOrder::Blocks => self.columns.len(),
+            EntryOrder::Rows | EntryOrder::Blocks => self.row_starts.last().map_or(0, |n| *n as usize),
             EntryOrder::UpperRows => {
                 let rows = (0..self.row_starts.len().saturating_sub(1)).into_par_iter();
                 let above = |row: usize| {

@@ -409,7 +409,7 @@ impl Question<'_> {
         stage("finding the pattern of the matrix");
         let arrays = &mut self.take_arrays();
         let form = lowered(assembly.pattern())?;
-        let patterns = FormPatterns::new(device, &form, mesh, assembly.matrix(0), arrays)?;
+        let patterns = self.patterns(device, &form, mesh, arrays)?;
         let [pattern, ..] = patterns.all().rows else {
             return Err(FormError::Bug("a bilinear form without a pattern".into()).into());
         };
@@ -443,7 +443,7 @@ impl Question<'_> {
         let equations = NewtonSystem {
             residual: residual_on_device,
             tangent: tangent_on_device,
-            constraints: Constraints::new(device, pattern, values.as_ref().unwrap_or(self.values))?,
+            constraints: Constraints::of(device, &patterns, values.as_ref().unwrap_or(self.values))?,
             energy,
         };
         stage("preparing the solver");
@@ -469,6 +469,23 @@ impl Question<'_> {
             None => std::mem::take(&mut *self.arrays.lock().unwrap_or_else(PoisonError::into_inner)),
             Some(_) => Arrays::default(),
         }
+    }
+
+    /// The pattern of the matrix.
+    fn patterns<'m>(
+        &self,
+        device: &dyn Device,
+        form: &MeshForm,
+        mesh: &'m Mesh,
+        arrays: &mut Arrays<'m>,
+    ) -> Result<FormPatterns, SolveError> {
+        let BoundaryValueSetup { assembly, options, .. } = self.setup;
+        let mut patterns = FormPatterns::new(device, form, mesh, assembly.matrix(0), arrays)?;
+        // the host divides rows, and lists the entries of blocks
+        if self.division.is_some() || options.solver.preconditioner == PreconditionerKind::BlockJacobi {
+            patterns.read_columns(device)?;
+        }
+        Ok(patterns)
     }
 
     /// Whether a part fits its device.

@@ -9,11 +9,11 @@ use kingpost_fem::numbering::Numbering;
 use kingpost_fem::sparse::{CsrPart, CsrPattern};
 use kingpost_forms::form::{Form, FunctionSpace, Inputs, div, ds, dx, grad, inner, test, trial};
 use kingpost_forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
-use kingpost_runtime::{Buffer, Device, download_values};
+use kingpost_runtime::{Buffer, Device, buffer_of, download_values, upload_values};
 use kingpost_sample::Random;
 use kingpost_solve::{
-    Arrays, AssemblyStrategy, CsrOperator, FormPrograms, FoundPattern, MatrixAssembly, PatternKernels,
-    Patterns, SolveError, boundary, boundary_by, run,
+    Arrays, AssemblyStrategy, Constraints, CsrOperator, FormPrograms, FoundPattern, MatrixAssembly,
+    PatternKernels, Patterns, PrescribedValues, SolveError, boundary, boundary_by, run,
 };
 use kingpost_strategies::Mapping;
 
@@ -100,8 +100,10 @@ fn assembled(
     let mut arrays = Arrays::default();
     let pattern_of = lowered(strategy.pattern());
     let of_host = pattern_of.patterns(mesh).unwrap();
-    let found =
-        FoundPattern::find(device, &pattern_of, mesh, strategy.matrix(0), &mut arrays).unwrap().unwrap();
+    let found = FoundPattern::find(device, &pattern_of, mesh, strategy.matrix(0), &mut arrays).unwrap();
+    let mut found = found.unwrap();
+    assert_eq!(found.rows().n_entries(), of_host[0].n_entries());
+    found.read_columns(device).unwrap();
     assert_eq!(found.rows().row_starts, of_host[0].row_starts);
     assert_eq!(found.rows().columns, of_host[0].columns);
     assert_eq!(found.rows().by_blocks(), of_host[0].by_blocks());
@@ -188,4 +190,60 @@ fn maps_that_are_wrong_are_refused() {
         error.to_string(),
         "2147483903 numbers of a pattern: needed at most 2147483647, as 32 bits count"
     );
+}
+
+/// What prescribed values make of a matrix and a right-hand side.
+#[test]
+fn constraints_of_found_patterns_are_those_of_the_host() {
+    let mesh = Mesh::unit_cube(3).unwrap();
+    let mut random = Random::new();
+    for device in devices() {
+        for degree in [1, 2] {
+            let space = FunctionSpace::scalar(CellShape::Tetrahedron, degree);
+            let form = inner(grad(trial(&space)), grad(test(&space))) * dx();
+            let options = LoweringOptions::new("tangent").with_matrix(MatrixResult::Sparse);
+            let form = MeshForm::new(&form, &options).unwrap();
+            let mut arrays = Arrays::default();
+            let found = FoundPattern::find(&*device, &form, &mesh, MatrixResult::Sparse, &mut arrays);
+            let (found, of_host) = (found.unwrap().unwrap(), form.patterns(&mesh).unwrap());
+            let (n, n_entries) = (of_host[0].row_starts.len() - 1, of_host[0].n_entries());
+            let mut reals = |n: usize| -> Vec<f64> { (0..n).map(|_| random.int(-99, 99) as f64).collect() };
+            let (entries, b, u) = (reals(n_entries), reals(n), reals(n));
+            let mut unknowns: Vec<i32> = (0..n as i32).filter(|_| random.int(0, 3) == 0).collect();
+            for is_ordered in [true, false] {
+                if !is_ordered {
+                    unknowns.reverse();
+                }
+                let values = unknowns.iter().map(|unknown| f64::from(unknown % 7)).collect();
+                let values = PrescribedValues { unknowns: unknowns.clone(), values };
+                let changed = |constraints: Constraints, matrix: CsrOperator| -> [Vec<f64>; 2] {
+                    upload_values(&*device, matrix.values(), &entries).unwrap();
+                    let [b, u] = [&b, &u].map(|list| buffer_of(&*device, list).unwrap());
+                    let mut calls = vec![constraints.measure_gap(&u, 1.0)];
+                    calls.extend(constraints.lift(matrix.values(), &b));
+                    calls.extend(constraints.eliminate(matrix.values()));
+                    run(&*device, &calls).unwrap();
+                    [matrix.values(), &b].map(|list| download_values(&*device, list).unwrap())
+                };
+                let expected = changed(
+                    Constraints::new(&*device, &of_host[0], &values).unwrap(),
+                    CsrOperator::new(&*device, &of_host[0]).unwrap(),
+                );
+                let on_device = changed(
+                    Constraints::of_found(&*device, &found, &values).unwrap(),
+                    CsrOperator::of_found(&*device, &found).unwrap(),
+                );
+                let what = format!("{}, P{degree}, {is_ordered}, seed {}", device.info().name, random.seed);
+                assert_eq!(on_device, expected, "{what}");
+            }
+            let refused = |unknowns: Vec<i32>| {
+                let values = PrescribedValues { values: vec![0.0; unknowns.len()], unknowns };
+                let error = Constraints::of_found(&*device, &found, &values).err();
+                assert!(matches!(error, Some(SolveError::Prescribed { .. })), "{error:?}");
+            };
+            refused(vec![1, 1]);
+            refused(vec![0, n as i32]);
+            refused(vec![-1, 0]);
+        }
+    }
 }
