@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Numbers that a work-item adds up in a scan.
-const BLOCK: usize = 256;
+const BLOCK: usize = 64;
 /// Keys that a work-item counts digits of when keys are sorted, and how many digits there are.
 const RUN: usize = 64;
 const DIGITS: usize = 32;

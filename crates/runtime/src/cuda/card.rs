@@ -3,6 +3,7 @@
 use super::context::{self, Context, CudaCode, CudaMemory, Stopwatch, driver_error};
 use super::nvml::Meter;
 use super::running::Stopwatches;
+use super::staging::Staging;
 use super::{graph, nvrtc, ptxas, tensors};
 use crate::cache::Cache;
 use crate::device::{Backend, DeviceInfo, Optimisation, Origin, Replay, Running, Stream};
@@ -25,6 +26,7 @@ pub(crate) struct CudaDriver {
     stopwatches: Stopwatches,
     /// None until it is asked for.
     meter: OnceLock<Option<Meter>>,
+    staging: Staging,
     context: Arc<Context>,
 }
 
@@ -99,6 +101,7 @@ impl CudaDriver {
             stopwatch: Stopwatch::new(&context)?,
             stopwatches: Stopwatches::default(),
             meter: OnceLock::new(),
+            staging: Staging::default(),
             info,
             cache,
             context,
@@ -173,12 +176,18 @@ impl Driver for CudaDriver {
     }
 
     fn write(&self, memory: &CudaMemory, data: &[u8]) -> Result<(), RuntimeError> {
+        if Staging::takes(data.len()) && memory.host().is_none() {
+            return self.staging.write(&self.context, memory.pointer, data);
+        }
         self.context.enter()?;
         // SAFETY: sizes were compared.
         unsafe { result::memcpy_htod_sync(memory.pointer, data) }.map_err(self.context.failed("cuMemcpyHtoD"))
     }
 
     fn read(&self, memory: &CudaMemory, out: &mut [u8]) -> Result<(), RuntimeError> {
+        if Staging::takes(out.len()) && memory.host().is_none() {
+            return self.staging.read(&self.context, memory.pointer, out);
+        }
         self.context.enter()?;
         // SAFETY: sizes were compared.
         unsafe { result::memcpy_dtoh_sync(out, memory.pointer) }.map_err(self.context.failed("cuMemcpyDtoH"))
