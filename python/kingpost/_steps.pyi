@@ -481,6 +481,17 @@ class Steps:
         """Scans the sums of the iterations of a loop with a running total over the work-items."""
         ...
 
+    def pass_starts(
+        self,
+        map: Name,
+        first: int,
+        length: int,
+        count: int,
+        above: Optional[Name] = None,
+    ) -> Made:
+        """Passes the first numbers of runs of consecutive numbers in a map."""
+        ...
+
     def pass_table(
         self,
         var: Name,

@@ -11,6 +11,7 @@ mod imported;
 mod imported_orbits;
 mod jit;
 mod listed_cells;
+mod map_runs;
 mod mappings;
 mod matrix_cells;
 mod matrix_group_orbits;

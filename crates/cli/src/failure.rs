@@ -236,7 +236,9 @@ impl From<SetUpError> for Failure {
         match error {
             SetUpError::Load(error) => error.into(),
             SetUpError::Codegen(error) => error.into(),
-            error @ (SetUpError::NoMap { .. } | SetUpError::Overflow(_)) => Self::Refused(error.to_string()),
+            error @ (SetUpError::NoMap { .. } | SetUpError::Overflow(_) | SetUpError::Broken(_)) => {
+                Self::Refused(error.to_string())
+            }
         }
     }
 }

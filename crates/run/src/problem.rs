@@ -135,7 +135,9 @@ impl Problem {
         Self::in_order(lowered, mesh, NumberingOrder::OF_ACTIONS, seed)
     }
 
-    /// As [`Problem::lowered`], with degrees of freedom in the given order.
+    /// As [`Problem::lowered`], with degrees of freedom in the given order; by dimension, with the
+    /// vertices of cells [in ascending order](Mesh::with_ascending_vertices), so that those of an entity
+    /// are consecutive.
     ///
     /// # Errors
     /// As [`Problem::new`].
@@ -146,6 +148,10 @@ impl Problem {
         seed: u64,
     ) -> Result<Self, ProblemError> {
         Self::check_size(&lowered, &MeshCounts::of(&mesh))?;
+        let mesh = match order {
+            NumberingOrder::FirstTouch => mesh,
+            NumberingOrder::ByDimension => mesh.with_ascending_vertices(),
+        };
         let mut sizes = BTreeMap::new();
         let mut random = Random::new(seed);
         let mut size = |space: &FunctionSpace| -> Result<usize, NumberingError> {

@@ -7,6 +7,7 @@ use kingpost_ir::{AxisTag, Kernel, Node, ScalarType};
 use kingpost_primitives::Schedule;
 use kingpost_primitives::ScheduleSteps;
 use kingpost_primitives::lists::{Definition, ListNames, ListOverflow, RowOrder};
+use kingpost_primitives::runs::{BrokenRun, RunStarts};
 use kingpost_runtime::Device;
 use std::time::Instant;
 
@@ -38,6 +39,9 @@ pub enum SetUpError {
     /// A list is too short.
     #[error(transparent)]
     Overflow(#[from] ListOverflow),
+    /// The rows of a map have no such runs.
+    #[error(transparent)]
+    Broken(#[from] BrokenRun),
     /// The device refused.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -79,6 +83,10 @@ pub fn set_up_with(
                 reorder(rows, memory, &mut done)?;
                 continue;
             }
+            Definition::Runs(runs) => {
+                start_runs(runs, memory, &mut done)?;
+                continue;
+            }
         };
         let results = definition.vars.values().filter(|v| v.is_output());
         let names: Vec<String> = results.map(|v| v.name.clone()).collect();
@@ -101,11 +109,11 @@ pub fn set_up_with(
     Ok(done)
 }
 
-/// Puts what the host computes of inputs into `memory`: lists of maps, and rows in another order. What
-/// kernels compute is left out.
+/// Puts what the host computes of inputs into `memory`: lists of maps, rows in another order, and the
+/// starts of runs. What kernels compute is left out.
 ///
 /// # Errors
-/// A map without values, a list that is too short.
+/// A map without values, a list that is too short, rows without runs.
 pub fn set_up_maps(definitions: &[Definition], memory: &mut Memory) -> Result<(), SetUpError> {
     let mut done = SetUp::default();
     for definition in definitions {
@@ -113,6 +121,7 @@ pub fn set_up_maps(definitions: &[Definition], memory: &mut Memory) -> Result<()
             Definition::Kernel(_) => {}
             Definition::Lists(lists) => list(lists, memory, &mut done)?,
             Definition::Rows(rows) => reorder(rows, memory, &mut done)?,
+            Definition::Runs(runs) => start_runs(runs, memory, &mut done)?,
         }
     }
     Ok(())
@@ -160,7 +169,7 @@ fn each_lists(definitions: &[Definition], memory: &Memory, visit: &mut Visit<'_>
     let mut ordered = Memory::new();
     for definition in definitions {
         match definition {
-            Definition::Kernel(_) => {}
+            Definition::Kernel(_) | Definition::Runs(_) => {}
             Definition::Rows(rows) => {
                 for (name, value) in in_order(rows, memory)? {
                     ordered.set(name, value);
@@ -201,6 +210,21 @@ fn reorder(rows: &RowOrder, memory: &mut Memory, done: &mut SetUp) -> Result<(),
         done.bytes += value.len() as u64 * value.ty().bytes();
         memory.set(name, value);
     }
+    done.seconds += start.elapsed().as_secs_f64();
+    Ok(())
+}
+
+/// Computes the first numbers of the runs of a map on the host.
+fn start_runs(runs: &RunStarts, memory: &mut Memory, done: &mut SetUp) -> Result<(), SetUpError> {
+    let start = Instant::now();
+    let above = runs.above.as_ref().map_or(Ok(Vec::new()), |above| integers(above, memory))?;
+    let starts = runs.compute(&integers(&runs.map, memory)?, &above)?;
+    let ty = memory.get(&runs.map).map_or(ScalarType::I64, Value::ty);
+    // they are entries of the map
+    let value = Value::of_integers(ty, &starts).unwrap_or(Value::I64(starts));
+    done.inputs += 1;
+    done.bytes += value.len() as u64 * value.ty().bytes();
+    memory.set(runs.starts.clone(), value);
     done.seconds += start.elapsed().as_secs_f64();
     Ok(())
 }

@@ -65,24 +65,13 @@ pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
         let mut expected = memory_with(before, n, fixed);
         let mut found = memory_with(before, n, fixed);
         give_constants(before, step, &mut expected, &mut found);
+        if !give_runs(before, step, n, [&mut expected, &mut found]) {
+            continue; // no run has as many numbers
+        }
         let Ok(mut first) = interpret(before, &mut expected) else {
             continue; // a size the program does not allow
         };
-        match step.definition(before).unwrap() {
-            None => {}
-            Some(Definition::Lists(lists)) => give_lists(&lists, &mut found),
-            Some(Definition::Rows(order)) => {
-                let [map, points] = [&order.map, &order.points].map(|name| found.get(name).unwrap().clone());
-                let places = order.compute(&map.to_i64().unwrap(), &points.to_f64());
-                for (name, copy) in &order.copies {
-                    let value = found.get(name).unwrap().in_order(&places);
-                    found.set(copy.clone(), value);
-                }
-            }
-            Some(Definition::Kernel(kernel)) => {
-                interpret(&kernel, &mut found).unwrap();
-            }
-        }
+        give_defined(before, step, &mut found);
         round_arguments(after, &mut found);
         let second = match interpret(after, &mut found) {
             Ok(run) => run,
@@ -124,6 +113,32 @@ pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
     assert!(runs > 0, "{step} ran at no size\n{before}");
 }
 
+/// What a step takes besides what the program was given.
+fn give_defined(before: &Kernel, step: &Step, found: &mut Memory) {
+    match step.definition(before).unwrap() {
+        None => {}
+        Some(Definition::Lists(lists)) => give_lists(&lists, found),
+        Some(Definition::Runs(runs)) => {
+            let given = found.get(&runs.map).unwrap();
+            let above = runs.above.as_ref().map(|above| found.get(above).unwrap().to_i64().unwrap());
+            let starts = runs.compute(&given.to_i64().unwrap(), &above.unwrap_or_default()).unwrap();
+            let starts = Value::of_integers(given.ty(), &starts).unwrap();
+            found.set(runs.starts.clone(), starts);
+        }
+        Some(Definition::Rows(order)) => {
+            let [map, points] = [&order.map, &order.points].map(|name| found.get(name).unwrap().clone());
+            let places = order.compute(&map.to_i64().unwrap(), &points.to_f64());
+            for (name, copy) in &order.copies {
+                let value = found.get(name).unwrap().in_order(&places);
+                found.set(copy.clone(), value);
+            }
+        }
+        Some(Definition::Kernel(kernel)) => {
+            interpret(&kernel, found).unwrap();
+        }
+    }
+}
+
 /// Instructions of both programs of which another number of instances run than the step promises:
 /// what it adds or removes does not count.
 fn changed_counts<'r>(step: &Step, before: &'r Run, after: &'r Run) -> Vec<(&'r String, u64, u64)> {
@@ -153,6 +168,30 @@ fn give_constants(before: &Kernel, step: &Step, expected: &mut Memory, found: &m
     };
     let ty = before.vars[before.var(name).unwrap()].ty;
     memory.set(name.clone(), Value::of_table(ty, data));
+}
+
+/// Where a step takes runs of a map, it is given with them; false if numbers below `n` are too few.
+fn give_runs(before: &Kernel, step: &Step, n: i64, memories: [&mut Memory; 2]) -> bool {
+    let Some(Definition::Runs(runs)) = step.definition(before).unwrap() else { return true };
+    let length = runs.length.get();
+    let last = n - length as i64;
+    if last < 0 {
+        return false;
+    }
+    for memory in memories {
+        let given = memory.get(&runs.map).unwrap();
+        let (ty, mut map) = (given.ty(), given.to_i64().unwrap());
+        let above = runs.above.as_ref().map(|above| memory.get(above).unwrap().to_i64().unwrap());
+        let mut above = above.into_iter().flatten();
+        for row in map.chunks_exact_mut(runs.columns.get()) {
+            for run in row[runs.first..].chunks_exact_mut(length).take(runs.count.get()) {
+                let start = above.next().unwrap_or(run[0]).min(last);
+                run.iter_mut().zip(start..).for_each(|(entry, number)| *entry = number);
+            }
+        }
+        memory.set(runs.map.clone(), Value::of_integers(ty, &map).unwrap());
+    }
+    true
 }
 
 /// Arguments of another precision are given in it.

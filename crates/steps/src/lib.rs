@@ -33,6 +33,7 @@ mod proved;
 pub mod recipe;
 pub mod refusal;
 pub mod run;
+pub mod runs;
 pub mod schedule;
 pub mod staging;
 mod step;

@@ -1,5 +1,7 @@
-//! Inputs that are computed before a launch: what passes values, and block-local lists of a map.
+//! Inputs that are computed before a launch: what passes values, block-local lists of a map, rows in
+//! another order, and runs of a map.
 
+use crate::runs::RunStarts;
 use kingpost_ir::{Kernel, ScalarType};
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -13,6 +15,8 @@ pub enum Definition {
     Lists(ListNames),
     /// Inputs with their rows in another order.
     Rows(RowOrder),
+    /// The first numbers of runs in the rows of a map that is an input.
+    Runs(RunStarts),
 }
 
 impl Definition {
@@ -30,6 +34,7 @@ impl Definition {
                 always.into_iter().chain(inverse).chain(exclusive).cloned().collect()
             }
             Self::Rows(rows) => rows.copies.iter().map(|(_, copy)| copy.clone()).collect(),
+            Self::Runs(runs) => vec![runs.starts.clone()],
         }
     }
 }

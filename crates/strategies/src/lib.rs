@@ -21,6 +21,7 @@ mod hole_values;
 mod in_orbits;
 mod listed_cells;
 mod loop_lanes;
+mod map_runs;
 mod matrix_cells;
 mod matrix_group_orbits;
 mod matrix_groups;
@@ -57,6 +58,7 @@ pub use hole_values::HoleValues;
 pub use in_orbits::InOrbits;
 pub use listed_cells::ListedCells;
 pub use loop_lanes::LoopLanes;
+pub use map_runs::MapRuns;
 pub use matrix_cells::{MatrixCells, MatrixSizes, matrix_sizes};
 pub use matrix_groups::{MatrixGroups, matrix_group_dofs};
 pub use matrix_orbits::matrix_orbit_sizes;
@@ -117,6 +119,7 @@ pub fn strategies() -> &'static StrategySet {
             .and_own_combinator::<FewestOperations>()
             .and_own_combinator::<SharingElimination>()
             .and_own_combinator::<Rules>()
+            .and_own_combinator::<MapRuns>()
             .and_own_combinator::<DynamicLocal>()
             .and_own::<HoleValues>()
     })

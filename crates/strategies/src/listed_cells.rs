@@ -227,7 +227,7 @@ fn map_cells(
 
 /// The map of the vertices of cells and their coordinates: what the gather of the points of a cell
 /// reads.
-fn vertices(kernel: &Kernel) -> Option<[String; 2]> {
+pub(super) fn vertices(kernel: &Kernel) -> Option<[String; 2]> {
     let points = [GATHER, "of_x"];
     let of_points = |insn: &&Insn| points.iter().all(|tag| insn.tags.contains(*tag));
     kernel.insns.values().filter(of_points).find_map(|insn| {

@@ -21,6 +21,7 @@ pub mod factorise_sum;
 pub mod fix_argument;
 pub mod list_elements;
 pub mod mirror_triangle;
+pub mod pass_starts;
 pub mod pass_table;
 pub mod pass_values;
 pub mod pre_evaluate_loop;
@@ -54,6 +55,7 @@ kingpost_steps::table! {
     fix_argument::FixArgument;
     list_elements::ListElements;
     mirror_triangle::MirrorTriangle;
+    pass_starts::PassStarts;
     pass_table::PassTable;
     pass_values::PassValues;
     pre_evaluate_loop::PreEvaluateLoop;

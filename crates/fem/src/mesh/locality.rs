@@ -1,7 +1,10 @@
-//! Reordering cells and vertices so that neighbours in space are neighbours in memory.
+//! Reordering cells and vertices so that neighbours in space are neighbours in memory, and the vertices
+//! of cells so that neighbours agree on the direction of what they share.
 
 use super::Curved;
 use super::{Facet, FacetSide, FacetTag, Mesh};
+use crate::element::CellShape;
+use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// Bits of each coordinate on the space-filling curve: 3 · 20 fit a 64-bit key.
@@ -19,19 +22,7 @@ impl Mesh {
         let mut order: Vec<usize> = (0..self.n_cells()).collect();
         // The cell's number breaks ties, so the order is one and the same on every machine.
         order.sort_unstable_by_key(|cell| (keys[*cell], *cell));
-        let mut renumbered = vec![u32::MAX; self.n_vertices()];
-        let mut coordinates = Vec::with_capacity(self.coordinates.len());
-        let mut cells = Vec::with_capacity(self.cells.len());
-        for cell in &order {
-            for vertex in self.cell(*cell) {
-                let number = &mut renumbered[*vertex as usize];
-                if *number == u32::MAX {
-                    *number = (coordinates.len() / self.shape.dim()) as u32;
-                    coordinates.extend_from_slice(self.vertex(*vertex));
-                }
-                cells.push(*number);
-            }
-        }
+        let (coordinates, cells) = self.as_touched(order.iter().copied());
         let tags = self.tags.as_ref().map(|tags| tags.rows(order.iter().copied()));
         let curved = self.curved.as_ref().map(|curved| {
             let rows = order.iter().flat_map(|cell| self.cell_nodes(*cell)).copied();
@@ -45,6 +36,60 @@ impl Mesh {
         let mut mesh = Self { shape, coordinates, cells, tags, curved, facet_tags: Vec::new(), placement };
         mesh.facet_tags = self.moved_facet_tags(&mesh, &places);
         mesh
+    }
+
+    /// The coordinates of vertices in the order in which some cells first touch them, and the vertices of
+    /// these cells.
+    fn as_touched(&self, order: impl Iterator<Item = usize>) -> (Vec<f64>, Vec<u32>) {
+        let mut renumbered = vec![u32::MAX; self.n_vertices()];
+        let mut coordinates = Vec::with_capacity(self.coordinates.len());
+        let mut cells = Vec::with_capacity(self.cells.len());
+        for cell in order {
+            for vertex in self.cell(cell) {
+                let number = &mut renumbered[*vertex as usize];
+                if *number == u32::MAX {
+                    *number = (coordinates.len() / self.shape.dim()) as u32;
+                    coordinates.extend_from_slice(self.vertex(*vertex));
+                }
+                cells.push(*number);
+            }
+        }
+        (coordinates, cells)
+    }
+
+    /// The same mesh with the vertices of each cell in ascending order: all cells of an edge or a face
+    /// then have it in one direction, so that the map of a [numbering](crate::numbering::Numbering) has
+    /// the degrees of freedom of an entity as consecutive numbers. Vertices are numbered in the order in
+    /// which cells first touch them, so that a numbering by dimension has them in the same order; those of
+    /// no cell are dropped. A mesh of other cells than straight triangles or tetrahedra stays as it is.
+    ///
+    /// ```
+    /// use kingpost_fem::mesh::Mesh;
+    ///
+    /// let mesh = Mesh::unit_square(1)?;
+    /// assert_eq!([mesh.cell(0), mesh.cell(1)], [[0, 1, 3], [0, 3, 2]]);
+    /// // touched in the order 0, 1, 3, 2
+    /// assert_eq!(mesh.with_ascending_vertices().cell(1), [0, 2, 3]);
+    /// # Ok::<(), kingpost_fem::mesh::MeshError>(())
+    /// ```
+    #[must_use]
+    pub fn with_ascending_vertices(mut self) -> Self {
+        if self.curved.is_some() || !matches!(self.shape, CellShape::Triangle | CellShape::Tetrahedron) {
+            return self;
+        }
+        let (coordinates, mut cells) = self.as_touched(0..self.n_cells());
+        self.coordinates = coordinates;
+        let vertices = self.shape.n_vertices();
+        for FacetTag { side, .. } in &mut self.facet_tags {
+            // a facet has the number of the vertex that it does not have
+            let cell = &cells[side.cell as usize * vertices..][..vertices];
+            let opposite = cell[usize::from(side.facet)];
+            side.facet = cell.iter().filter(|vertex| **vertex < opposite).count() as u8;
+        }
+        self.facet_tags.sort_unstable();
+        cells.par_chunks_mut(vertices).for_each(<[u32]>::sort_unstable);
+        self.cells = cells.into();
+        self
     }
 
     /// The tags of facets by the lower of their cells in the mesh whose cells are `places` of
