@@ -46,7 +46,7 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     if args.trials.compile_only {
         let model = model_of_arch(&args.trials.arch)?;
         let chosen = choose(args, what, &lowered, scheduled, 0, &model, u64::MAX)?;
-        let jobs: Vec<_> = chosen.into_iter().map(|c| (what, &lowered, c.parameters)).collect();
+        let jobs: Vec<_> = chosen.into_iter().map(|c| (what, &scheduled, c.parameters)).collect();
         return compile_only(&args.trials.arch, &jobs, &Progress::new());
     }
     let progress = Progress::new();

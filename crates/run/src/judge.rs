@@ -4,7 +4,8 @@ use crate::{LoadError, Loaded, Random, gathered};
 use kingpost_codegen::{CodegenError, Options, Target, generate};
 use kingpost_interp::{InterpError, Memory, Observer, Value, interpret_with, with_elements};
 use kingpost_ir::{
-    Affine, Atom, Bf16, Complex, Direction, F16, Id, Kernel, ScalarType, VarId, VarKind, Variable,
+    Affine, Atom, AxisTag, Bf16, Complex, Direction, F16, Id, Kernel, Node, ScalarType, VarId, VarKind,
+    Variable,
 };
 use kingpost_runtime::{RuntimeError, open};
 use std::borrow::Cow;
@@ -48,6 +49,24 @@ impl From<RuntimeError> for HostError {
     fn from(error: RuntimeError) -> Self {
         Self::Load(error.into())
     }
+}
+
+/// The kernel with its outermost loops over groups, which are threads of the host; none of one that says itself
+/// where iterations run. Whether they may run so is for the code generator to prove.
+fn shared_out(kernel: &Kernel) -> Option<Kernel> {
+    let is_free = |tag: AxisTag| match tag {
+        AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled | AxisTag::Vector => true,
+        AxisTag::Group(_) | AxisTag::Local(_) | AxisTag::Launch => false,
+    };
+    if !kernel.inames.values().all(|iname| is_free(iname.tag)) {
+        return None;
+    }
+    let mut shared = kernel.clone();
+    for node in &kernel.body {
+        let Node::Loop(outermost, _) = node else { return None };
+        shared.inames[*outermost].tag = AxisTag::Group(0);
+    }
+    Some(shared)
 }
 
 /// What the interpreter makes of the memory.
@@ -130,7 +149,8 @@ impl Expected {
     }
 
     /// What the kernel computes as it is written, in C, where it is too large to interpret: by none
-    /// of the steps of a recipe. Each operation is rounded.
+    /// of the steps of a recipe. Each operation is rounded. Threads share out the iterations of outermost loops
+    /// that depend on no other ones, each of which is computed as it is written.
     ///
     /// # Errors
     /// No C compiler, a kernel that has no code, inputs that do not fit.
@@ -138,12 +158,17 @@ impl Expected {
         // what calls mean, and not what its author has written for a target
         let mut kernel = kernel.with_meanings();
         kernel.callees.values_mut().for_each(|callee| callee.code.clear());
-        let kernel = &kernel;
-        let program = generate(kernel, Target::C, &Options::default().with_contraction(false))?;
+        let options = Options::default().with_contraction(false);
+        let shared = shared_out(&kernel).map(|kernel| generate(&kernel, Target::C, &options));
+        let program = match shared {
+            Some(Ok(program)) => program,
+            // iterations that depend on each other stay in order
+            Some(Err(_)) | None => generate(&kernel, Target::C, &options)?,
+        };
         let host = open("c")?;
         let loaded = Loaded::new(&*host, &program, inputs)?;
         loaded.launch()?;
-        Ok(Self::computed(inputs, results(kernel, &loaded, inputs)?))
+        Ok(Self::computed(inputs, results(&kernel, &loaded, inputs)?))
     }
 
     /// Fills what a program only writes with patterns that tell an element that it forgets.
@@ -554,3 +579,7 @@ pub fn with_tables<'m>(before: &Kernel, after: &Kernel, memory: &'m Memory) -> C
     }
     result
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // what a failed test does
+mod tests;

@@ -1310,6 +1310,19 @@ fn kernels_are_compiled_ahead_without_a_gpu() {
     let cubins = cubins.filter(|f| f.path().extension().is_some_and(|e| e == "cubin")).count();
     // two pairs of candidates have the same source
     assert_eq!(cubins, 51);
+    // values of holes, too
+    let file = dir.path().join("twice.kingpost");
+    let text = "kernel twice\nparam n: i32\narg x: f64[n] inout\n\nfor i in 0..n\n  s: x[i] *= 2.0\n\nschedule\n\
+                tile in [32, 64]\nsplit_iname(i, tile)\ntag(i_o, g.0)\ntag(i_i, l.0)\n";
+    std::fs::write(&file, text).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_kingpost"))
+        .args(["tune", "--compile-only"])
+        .arg(&file)
+        .env("KINGPOST_CACHE_DIR", dir.path())
+        .output()
+        .unwrap();
+    let text = stdout(&output);
+    assert!(text.contains("2 of 2 compiled for sm_90"), "{text}{}", stderr(&output));
 }
 
 #[test]
