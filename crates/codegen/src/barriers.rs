@@ -31,6 +31,8 @@ type List = Option<InameId>;
 pub(crate) struct BarrierPlan {
     gaps: BTreeMap<(List, usize), Fence>,
     holders: BTreeSet<InameId>,
+    /// Loops around calls that update registers later.
+    updating: BTreeSet<InameId>,
 }
 
 impl BarrierPlan {
@@ -42,6 +44,11 @@ impl BarrierPlan {
     /// Whether a barrier stands inside a loop.
     pub(crate) fn holds(&self, iname: InameId) -> bool {
         self.holders.contains(&iname)
+    }
+
+    /// Whether calls in a loop update registers later.
+    pub(crate) fn updates_registers(&self, iname: InameId) -> bool {
+        self.updating.contains(&iname)
     }
 
     /// A cover of all syncs.
@@ -82,6 +89,12 @@ impl BarrierPlan {
             fence.place = Some((list.map(|l| kernel.inames[l].name.clone()), *gap));
         }
         plan.holders = holders(kernel, &plan.gaps);
+        let updates = |insn: InsnId, kind: &Kind| {
+            completions.accumulators(&kind.wait).any(|var| var == kernel.insns[insn].lhs.var)
+        };
+        let insns = completions.insns().into_iter().filter(|(insn, kind)| updates(*insn, kind));
+        plan.updating =
+            insns.flat_map(|(insn, _)| paths[insn.index()].iter().filter_map(|(list, _)| *list)).collect();
         plan
     }
 

@@ -119,6 +119,7 @@ impl<'k> Lower<'k> {
                 let (mut code, mut head) = self.head(iname, &lower, &upper, stride, shape.range, written);
                 head.body = self.body(iname, &shape.inner, &shape.facts, body)?;
                 if !head.body.is_empty() {
+                    code.extend(self.runs(iname, [&lower, &upper], &head));
                     code.push(Stmt::For(head));
                     return Ok(code);
                 }

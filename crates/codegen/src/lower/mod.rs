@@ -8,6 +8,7 @@ pub(crate) mod insn;
 pub(crate) mod intrinsic;
 mod loops;
 pub(crate) mod place;
+mod runs;
 pub(crate) mod shuffle;
 mod unroll;
 

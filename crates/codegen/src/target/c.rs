@@ -60,6 +60,7 @@ pub(crate) const C: TargetDescription = TargetDescription {
         nan: ["NAN", "(double)NAN"],
         infinity: ["INFINITY", "(double)INFINITY"],
         half,
+        assume: None,
         rolled: None,
         extremes: false,
     },

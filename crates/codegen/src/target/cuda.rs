@@ -116,6 +116,7 @@ pub(crate) const CUDA: TargetDescription = TargetDescription {
         // NVRTC has no header for them
         nan: ["__int_as_float(0x7fc00000)", "__longlong_as_double(0x7ff8000000000000LL)"],
         infinity: ["__int_as_float(0x7f800000)", "__longlong_as_double(0x7ff0000000000000LL)"],
+        assume: Some("__builtin_assume"),
         // A loop that is tagged so, and a short one of varying length. NVVM (CUDA 13.0, before sm_100)
         // unrolls the inner loop of `for i in 0..3 for j in i..3` around a call, and then leaves the outer
         // one after its first iteration: `tests/compilers/nvvm_leaves_a_triangle.cu`;

@@ -297,6 +297,8 @@ pub(crate) struct Words {
     pub(crate) infinity: [&'static str; 2],
     /// The body of a function of `x` to or from a number of 16 bits.
     pub(crate) half: fn(Coding, ScalarType) -> &'static str,
+    /// A function that tells the compiler what holds.
+    pub(crate) assume: Option<&'static str>,
     /// What keeps a loop rolled.
     pub(crate) rolled: Option<&'static str>,
     /// Whether `min` and `max` of integers are functions of the language.

@@ -79,6 +79,7 @@ pub(crate) const OPENCL: TargetDescription = TargetDescription {
         nan: ["NAN", "(double)NAN"],
         infinity: ["INFINITY", "(double)INFINITY"],
         half,
+        assume: None,
         rolled: None,
         extremes: true,
     },

@@ -19,18 +19,40 @@ macro_rules! ldmatrix {
 
 /// Two columns of a row as a word.
 macro_rules! convert {
-    ($ty:literal, $j:literal) => {
+    ($ty:literal, $word:literal, $columns:literal) => {
+        concat!("    \"        \\\" cvt.rn.", $ty, "x2.f32 ", $word, ", ", $columns, ";\\\"\"\n")
+    };
+}
+
+/// Two lanes that differ in a bit keep one of two words each, and give the other one away. As instructions: of
+/// conditions in C++, NVRTC makes branches, so that a sub-group parts at each shuffle (H200, 8192 rows, 2026-11-29).
+macro_rules! exchange {
+    ($first:literal, $second:literal, $is_second:literal, $bit:literal) => {
         concat!(
-            "    \"    asm(\\\"cvt.rn.",
-            $ty,
-            "x2.f32 %0, %1, %2;\\\" : \\\"=r\\\"(own[",
-            $j,
-            "])",
-            " : \\\"f\\\"({from[lane, ",
-            $j,
-            ", 1]}), \\\"f\\\"({from[lane, ",
-            $j,
-            ", 0]}));\"\n"
+            "    \"        \\\" selp.b32 t, ",
+            $first,
+            ", ",
+            $second,
+            ", ",
+            $is_second,
+            ";",
+            " shfl.sync.bfly.b32 t, t, ",
+            $bit,
+            ", 31, -1;",
+            " selp.b32 ",
+            $first,
+            ", t, ",
+            $first,
+            ", ",
+            $is_second,
+            ";",
+            " selp.b32 ",
+            $second,
+            ", ",
+            $second,
+            ", t, ",
+            $is_second,
+            ";\\\"\"\n"
         )
     };
 }
@@ -117,20 +139,18 @@ macro_rules! callees {
                 "        s: to[floor_div(lane, 4), 8*j + 2*(lane mod 4) + x] = from[lane, j, x]\n",
                 "  code cuda needs(sm_80) (\n",
                 "    \"{{\"\n",
-                "    \"    unsigned own[4], half[4], lane;\"\n",
-                "    \"    asm(\\\"mov.u32 %0, %%laneid;\\\" : \\\"=r\\\"(lane));\"\n",
-                convert!($ty, 0), convert!($ty, 1), convert!($ty, 2), convert!($ty, 3),
-                // a transposition of four by four words among four lanes, in two exchanges
-                "    \"    for (int k = 0; k < 2; ++k) {{\"\n",
-                "    \"        const unsigned got = __shfl_xor_sync(~0u, lane & 2 ? own[k] : own[k + 2], 2);\"\n",
-                "    \"        half[k] = lane & 2 ? got : own[k];\"\n",
-                "    \"        half[k + 2] = lane & 2 ? own[k + 2] : got;\"\n",
-                "    \"    }}\"\n",
-                "    \"    for (int k = 0; k < 4; k += 2) {{\"\n",
-                "    \"        const unsigned got = __shfl_xor_sync(~0u, lane & 1 ? half[k] : half[k + 1], 1);\"\n",
-                "    \"        own[k] = lane & 1 ? got : half[k];\"\n",
-                "    \"        own[k + 1] = lane & 1 ? half[k + 1] : got;\"\n",
-                "    \"    }}\"\n",
+                "    \"    unsigned own[4];\"\n",
+                "    \"    asm volatile(\\\"{{.reg .pred p, q; .reg .b32 a, b, c, d, t; mov.u32 t, %%laneid;\\\"\"\n",
+                "    \"        \\\" and.b32 a, t, 2; setp.ne.b32 p, a, 0; and.b32 b, t, 1; setp.ne.b32 q, b, 0;\\\"\"\n",
+                convert!($ty, "a", "%5, %4"), convert!($ty, "b", "%7, %6"),
+                convert!($ty, "c", "%9, %8"), convert!($ty, "d", "%11, %10"),
+                // a transposition of four by four words among four lanes
+                exchange!("a", "c", "p", "2"), exchange!("b", "d", "p", "2"),
+                exchange!("a", "b", "q", "1"), exchange!("c", "d", "q", "1"),
+                "    \"        \\\" mov.b32 %0, a; mov.b32 %1, b; mov.b32 %2, c; mov.b32 %3, d;}}\\\"\"\n",
+                "    \"        : \\\"=r\\\"(own[0]), \\\"=r\\\"(own[1]), \\\"=r\\\"(own[2]), \\\"=r\\\"(own[3])\"\n",
+                "    \"        : \\\"f\\\"({from[lane, 0, 0]}), \\\"f\\\"({from[lane, 0, 1]}), \\\"f\\\"({from[lane, 1, 0]}), \\\"f\\\"({from[lane, 1, 1]}),\"\n",
+                "    \"          \\\"f\\\"({from[lane, 2, 0]}), \\\"f\\\"({from[lane, 2, 1]}), \\\"f\\\"({from[lane, 3, 0]}), \\\"f\\\"({from[lane, 3, 1]}));\"\n",
                 "    \"    *(uint4 *){&to[floor_div(lane, 4), 8*(lane mod 4)]; 8} = make_uint4(own[0], own[1], own[2], own[3]);\"\n",
                 "    \"}}\"\n",
                 "  )\n"
