@@ -20,6 +20,26 @@ const DGEMM: &str = include_str!("../../examples/dgemm.kingpost");
 const REGISTERS: &str = include_str!("../../examples/hgemm_registers.kingpost");
 const TEAMS: &str = include_str!("../../examples/hgemm.kingpost");
 
+/// The three loops of a product of halves, and the combined step for teams.
+const LOOPS: &str = "kernel loops
+param m: i32  # blocks of 64 rows
+param n: i32  # blocks of 128 columns
+param k: i32  # tiles of 64 terms
+arg a: bf16[64*m, 64*k] in
+arg b: bf16[64*k, 128*n] in
+arg c: bf16[64*m, 128*n] out
+assume m >= 1
+assume n >= 1
+assume k >= 1
+
+for i in 0..64*m
+  for j in 0..128*n
+    store: c[i, j] = sum(q in 0..64*k: a[i, q]*b[q, j])
+
+schedule
+tile_product([i, j, q], tile: [64, 128, 64], sub_group: [16, 128], buffers: 3, by: team_instructions)
+";
+
 /// A text with the rows, columns and terms of a block, and those of `m`, `n` and `k` blocks.
 struct Product<'t> {
     text: &'t str,
@@ -108,6 +128,7 @@ fn products_on_a_card() {
         of(REGISTERS, ScalarType::F16, [128, 256, 64]),
         of(TEAMS, ScalarType::Bf16, [1024, 256, 64]),
         of(TEAMS, ScalarType::F16, [1024, 256, 64]),
+        of(LOOPS, ScalarType::Bf16, [64, 128, 64]),
     ] {
         let kernel = product.kernel();
         for blocks in [[1, 1, 1], [1, 2, 2], [1, 1, 3], [1, 2, 5]] {
@@ -146,6 +167,7 @@ fn products_of_halves() {
         (REGISTERS, ScalarType::F16, few, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
         (TEAMS, ScalarType::Bf16, many, "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16"),
         (TEAMS, ScalarType::F16, many, "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16"),
+        (LOOPS, ScalarType::Bf16, [64, 128, 64], "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16"),
     ] {
         let product = Product { text, ty, block };
         let kernel = product.kernel();

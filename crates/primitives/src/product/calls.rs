@@ -99,7 +99,7 @@ fn statements(kernel: &Kernel, nests: &Nests, array: &str) -> Vec<String> {
 }
 
 /// Makes a call of each instruction that writes an array, an update or not, with some loops around it.
-fn call(s: &mut Schedule, callee: &str, array: &str, updates: bool, depth: usize) -> Applied<()> {
+pub(super) fn call(s: &mut Schedule, callee: &str, array: &str, updates: bool, depth: usize) -> Applied<()> {
     let kernel = s.kernel();
     let var = kernel.var(array);
     let mut found = Vec::new();
@@ -128,7 +128,7 @@ fn copy_asynchronously(s: &mut Schedule, ty: ScalarType, tile: &str, copy: &Copy
     call(s, &callee, tile, false, usize::from(copy.vector.is_some()))
 }
 
-fn declare(s: &mut Schedule, callee: &str) -> Applied<()> {
+pub(super) fn declare(s: &mut Schedule, callee: &str) -> Applied<()> {
     if s.kernel().callee(callee).is_none() {
         s.make(DeclareCallee::new(callee))?;
     }

@@ -9,6 +9,7 @@ mod calls;
 mod factors;
 mod nest;
 mod places;
+mod teams;
 
 pub use places::{TileProduct, Units};
 
@@ -32,7 +33,10 @@ pub(crate) fn combined() -> CombinedInfo {
 impl Combined for TileProduct {
     fn apply(&self, schedule: &mut Schedule) -> Result<Made, TransformError> {
         let mut draft = schedule.clone();
-        let made = steps(self, &mut draft)?;
+        let made = match self.by {
+            Units::WorkItems | Units::MatrixInstructions => steps(self, &mut draft)?,
+            Units::TeamInstructions => teams::steps(self, &mut draft)?,
+        };
         *schedule = draft;
         Ok(made)
     }

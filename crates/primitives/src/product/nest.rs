@@ -17,7 +17,7 @@ pub(super) struct Sum {
     pub(super) held: String,
     pub(super) update: String,
     pub(super) ty: ScalarType,
-    after: String,
+    pub(super) after: String,
 }
 
 /// The loops over the entries of a tile, by what their iterations are dealt out to.
@@ -109,12 +109,17 @@ fn no_product(found: String) -> Refusal {
 }
 
 /// A split into whole blocks: what a tile has more than the matrix would be read, too.
-fn exactly(iname: &str, factor: i64) -> SplitIname {
+pub(super) fn exactly(iname: &str, factor: i64) -> SplitIname {
     SplitIname { tail: Tail::Exact, ..SplitIname::new(iname, factor) }
 }
 
 /// Splits a side of a tile: the loop over tiles, and those inside, outer first.
-fn split_side(s: &mut Schedule, name: &str, side: &Side, names: [&str; 5]) -> Applied<[String; 5]> {
+pub(super) fn split_side(
+    s: &mut Schedule,
+    name: &str,
+    side: &Side,
+    names: [&str; 5],
+) -> Applied<[String; 5]> {
     let stems: Vec<String> = names.iter().map(|stem| format!("{stem}_{name}")).collect();
     let stems: Vec<&str> = stems.iter().map(String::as_str).collect();
     let mut made = Vec::new();
@@ -151,15 +156,7 @@ pub(super) fn deal(s: &mut Schedule, product: &TileProduct, sum: Sum, places: &P
         let [outer, inner] = s.make(exactly(&terms, MATRIX_TERMS))?;
         (terms, of_one) = (outer.name().to_owned(), Some(inner.name().to_owned()));
     }
-    let mut parts = [tiles.name().to_owned(), sum.after.clone()];
-    let (mut add, mut store) = (Vec::new(), Vec::new());
-    for l in entries.iter().rev() {
-        let made = s.make(DistributeLoop::new(l, parts.clone()))?;
-        let made = <[Loop; 2]>::try_from(made).ok();
-        parts = s.expected(made, "loop for each part")?.map(|l| l.name().to_owned());
-        add.insert(0, parts[0].clone());
-        store.insert(0, parts[1].clone());
-    }
+    let [add, store] = part(s, &entries, [tiles.name(), &sum.after])?;
     let nest = |loops: &[String]| s.expected(Nest::of(loops), "loop for each place");
     let (start, add, store) = (nest(&entries)?, nest(&add)?, nest(&store)?);
     let groups = [row_tiles, column_tiles].map(Loop::named);
@@ -172,6 +169,21 @@ pub(super) fn deal(s: &mut Schedule, product: &TileProduct, sum: Sum, places: &P
     };
     s.reorder(order)?;
     Ok(nests)
+}
+
+/// Gives what comes from two nodes on in the innermost of some nested loops nests of their own; returns the loops
+/// of these, outer first.
+pub(super) fn part(s: &mut Schedule, loops: &[String], from: [&str; 2]) -> Applied<[Vec<String>; 2]> {
+    let mut parts = from.map(str::to_owned);
+    let (mut add, mut store) = (Vec::new(), Vec::new());
+    for l in loops.iter().rev() {
+        let made = s.make(DistributeLoop::new(l, parts.clone()))?;
+        let made = <[Loop; 2]>::try_from(made).ok();
+        parts = s.expected(made, "loop for each part")?.map(|l| l.name().to_owned());
+        add.insert(0, parts[0].clone());
+        store.insert(0, parts[1].clone());
+    }
+    Ok([add, store])
 }
 
 /// The loops over sub-groups and over the work-items of one, of each nest.

@@ -26,6 +26,8 @@ pub enum Units {
     WorkItems,
     /// The matrix instructions of a sub-group, in double precision.
     MatrixInstructions,
+    /// The matrix instructions of teams of four sub-groups, of halves.
+    TeamInstructions,
 }
 
 /// `tile_product([i, j, k], tile: [128, 128, 8], sub_group: [64, 64], buffers: 3)`.

@@ -29,6 +29,8 @@ for j in 0..32
 ";
 
 const LANES: &str = "tile_product([i, j, k], tile: [16, 16, 4], sub_group: [8, 16], buffers: 2)\n";
+const TEAMS: &str =
+    "tile_product([i, j, k], tile: [64, 128, 64], sub_group: [16, 128], buffers: 3, by: team_instructions)\n";
 const MATRIX: &str =
     "tile_product([i, j, k], tile: [16, 16, 4], sub_group: [16, 8], buffers: 3, by: matrix_instructions)\n";
 
@@ -99,6 +101,10 @@ for i in 0..32
         refused(SUM, &of_steps("[16, 16, 4]", "sub_group: [4, 4], buffers: 2")),
         refused(SUM, &of_steps("[16, 16, 4]", "sub_group: [8, 16], buffers: 40")),
         refused(SUM, &of_steps("[16, 48, 4]", "sub_group: [8, 16], buffers: 2")),
+        refused(SUM, TEAMS),
+        refused(&UPDATE.replace("f64", "bf16"), TEAMS),
+        refused(&SUM.replace("f64", "bf16"), &TEAMS.replace("[16, 128]", "[64, 32]")),
+        refused(&SUM.replace("f64", "bf16"), &TEAMS.replace("128, 64]", "128, 32]")),
         refused(SUM, "tile_product([i, j, z], tile: [16, 16, 4], sub_group: [8, 16], buffers: 2)\n"),
     ];
     assert_snapshot!(errors.join("\n"));

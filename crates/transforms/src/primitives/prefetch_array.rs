@@ -32,7 +32,7 @@ use std::fmt;
 /// ```
 /// Axes along which the box has one element disappear. In global memory the box has all of an axis
 /// along which its extent would be no constant. Elements of the box that are not in the
-/// array are left out by the bounds of the copy loops. With `work_items` the copy is one flat loop
+/// array are left out by the bounds of the copy loops. Halves stay halves in local and global memory. With `work_items` the copy is one flat loop
 /// of constant length, in rounds of a work-group, the last entry outermost:
 /// ```text
 /// for t_o in 0..2
@@ -209,7 +209,10 @@ impl Primitive for PrefetchArray {
         let array = &kernel.vars[region.var];
         let tile = region.tile(poly, &reads, self.footprint, Limits::of(&array.shape).in_memory(space))?;
         region.check_defined(poly, &reads, &tile)?;
-        temporary.plan(analysis, region, tile, (array.ty.loaded(), space)).filled().map(Copied)
+        // registers hold what is computed with; in memory, a copy is as large as what is copied
+        let in_memory = matches!(space, AddressSpace::Local | AddressSpace::Global);
+        let ty = if in_memory && array.ty.is_half() { array.ty } else { array.ty.loaded() };
+        temporary.plan(analysis, region, tile, (ty, space)).filled().map(Copied)
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &Copied) -> Staged {
