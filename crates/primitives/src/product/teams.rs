@@ -23,7 +23,7 @@ const ROWS: i64 = 16;
 /// Rows and columns of a matrix of the instruction; elements of 16 bytes.
 const EIGHT: i64 = 8;
 
-/// Matrices beside each other whose rows are stored at once.
+/// Matrices next to each other whose rows are stored at once.
 const STORED: i64 = 4;
 
 /// Groups below each other that come next to each other in the order of a launch, so that they share tiles of `b` in
@@ -90,7 +90,7 @@ pub(super) fn steps(product: &TileProduct, s: &mut Schedule) -> Applied<Made> {
         [&start.matrices, &start.half, &start.column, &a.boxes, &b.boxes, stored.name(), &store.half];
     s.make(Tag::all(unrolled.map(ToString::to_string), AxisTag::Unrolled))?;
     s.make(PipelineLoop::new(tiles.name(), [&a.name, &b.name]).with_buffers(product.buffers))?;
-    // behind the products, one group of which goes on meanwhile
+    // after the products, one group of which goes on meanwhile
     s.make(MoveInsns::after([&a.boxes, &b.boxes], &add.team))?;
     let callee = format!("copy_box_{ty}_64x64");
     declare(s, &callee)?;
