@@ -15,6 +15,8 @@ numberings are read where DOLFINx keeps them (``x.array``, ``geometry.x``, ``dof
 
     B = matrix(a, bcs=[bc]).petsc()      # as dolfinx.fem.petsc.assemble_matrix; .scipy() on one process
 
+:class:`LinearProblem` and :class:`NonlinearProblem` take the arguments of those of ``dolfinx.fem.petsc``.
+
 DOLFINx is imported only where its functions are needed, so that this module loads without it.
 """
 
@@ -23,5 +25,15 @@ from __future__ import annotations
 from kingpost.dolfinx.bilinear import MatrixFree, operator
 from kingpost.dolfinx.linear import Action, action
 from kingpost.dolfinx.matrix import Assembled, matrix
+from kingpost.dolfinx.problems import LinearProblem, NonlinearProblem
 
-__all__ = ["Action", "Assembled", "MatrixFree", "action", "matrix", "operator"]
+__all__ = [
+    "Action",
+    "Assembled",
+    "LinearProblem",
+    "MatrixFree",
+    "NonlinearProblem",
+    "action",
+    "matrix",
+    "operator",
+]

@@ -20,7 +20,8 @@ class Assembled(Action):
 
     The pattern is built once, here. :meth:`scipy` and :meth:`petsc` compute the entries with
     functions, constants and positions as they are at the call. Rows and columns of constrained
-    degrees of freedom are those of ``dolfinx.fem.assemble_matrix(form(a), bcs, diag)``.
+    degrees of freedom are those of ``dolfinx.fem.assemble_matrix(form(a), bcs, diag)``. What the
+    columns are multiplied by is :meth:`lifting`'s.
     """
 
     def __init__(
@@ -41,10 +42,18 @@ class Assembled(Action):
         given = {each.part: each.fixed for each in self._all}
         (self._pattern,) = patterns(self.operator, given, self._shape).values()
         self._rows, self._columns = _host(self._pattern.indptr), _host(self._pattern.indices)
-        self._mask = self._unconstrained(constrained(test, bcs), constrained(trial, bcs))
+        self._of_rows = np.repeat(np.arange(self._shape[0], dtype=np.int32), np.diff(self._rows))
+        free_rows, free_columns = np.ones(self._shape[0], bool), np.ones(self._shape[1], bool)
+        free_rows[constrained(test, bcs)] = free_columns[constrained(trial, bcs)] = False
+        in_rows, in_columns = free_rows[self._of_rows], free_columns[self._columns]
+        self._zeros = np.flatnonzero(~(in_rows & in_columns))
+        self._lifted = np.flatnonzero(in_rows & ~in_columns)
         # an owned row is constrained where it is owned
         self._ones = constrained(test, bcs, owned=True) if test == trial and diagonal else np.empty(0, np.int32)
         self._diagonal = diagonal
+        types = {a.name: a.dtype for a in self.operator.arguments}
+        self._data = zeros(self._pattern, types[self._pattern.name])
+        self._lifted_data = np.zeros(len(self._lifted))
 
     @property
     def pattern(self) -> Pattern:
@@ -67,26 +76,40 @@ class Assembled(Action):
         (found,) = (p for p in self.operator.parts if p.name == part)
         return [name for matrix in found.form.matrices for name, _, _ in matrix[2]]
 
-    def _unconstrained(self, rows: Array, columns: Array) -> Array:
-        """1 for entries that keep their values, 0 for those of constrained rows and columns."""
-        free_rows, free_columns = np.ones(self._shape[0], bool), np.ones(self._shape[1], bool)
-        free_rows[rows] = free_columns[columns] = False
-        return np.repeat(free_rows, np.diff(self._rows)) & free_columns[self._columns]
-
-    def _entries(self) -> Array:
+    def _compute(self) -> Array:
         """The entries that this process adds, by the pattern; without the diagonal of constraints."""
-        types = {a.name: a.dtype for a in self.operator.arguments}
-        name = self._pattern.name
-        data = zeros(self._pattern, types[name])
+        self._data[:] = 0
         inputs = self._inputs({})
-        for each, part in ((e, p) for e in self._all for p in self.operator.parts if p.name == e.part):
+        parts = {part.name: part for part in self.operator.parts}
+        for each in self._all:
             if each.count == 0:
                 continue
-            own = {a.name for a in part.compiled.arguments}
-            position, places = self._pattern.positions[part.name]
-            given = {**inputs, **each.fixed, name: data, position: places}
-            part.compiled(**{key: value for key, value in given.items() if key in own})
-        return np.where(self._mask, _host(data), 0)
+            compiled = parts[each.part].compiled
+            own = {a.name for a in compiled.arguments}
+            position, places = self._pattern.positions[each.part]
+            given = {**inputs, **each.fixed, self._pattern.name: self._data, position: places}
+            compiled(**{key: value for key, value in given.items() if key in own})
+        data = _host(self._data)
+        self._lifted_data = data[self._lifted]
+        data[self._zeros] = 0
+        return data
+
+    def lifting(self, values: Array) -> Array:
+        """What the columns of constrained degrees of freedom, with these values, add to the rows of this process.
+
+        ``values`` has all local degrees of freedom of the trial function, ghosts included, and so has the result
+        those of the test function; what is added to ghosts is the caller's to send. The entries are those that
+        :meth:`scipy` or :meth:`petsc` last computed. Constrained rows are zero.
+        """
+        terms = self._lifted_data * values[self._columns[self._lifted]]
+        return np.bincount(self._of_rows[self._lifted], weights=terms, minlength=self._shape[0])
+
+    @property
+    def _on_diagonal(self) -> Array:
+        """The places of the diagonal entries of constrained rows."""
+        is_one = np.zeros(self._shape[0], bool)
+        is_one[self._ones] = True
+        return np.flatnonzero((self._of_rows == self._columns) & is_one[self._of_rows])
 
     def scipy(self) -> Any:
         """The matrix as a ``scipy.sparse.csr_matrix``, on one process."""
@@ -95,28 +118,50 @@ class Assembled(Action):
         comm = self._mapping.mesh.comm
         if comm.size > 1:
             raise FormError(f"the mesh is on {comm.size} processes, matrices of SciPy are on one; use `petsc()`")
-        data = self._entries()
-        if len(self._ones):
-            on_diagonal = np.repeat(np.arange(self._shape[0]), np.diff(self._rows)) == self._columns
-            data[on_diagonal & np.isin(self._columns, self._ones)] = self._diagonal
+        data = self._compute().copy()
+        data[self._on_diagonal] = self._diagonal
         return csr_matrix((data, self._columns.copy(), self._rows.copy()), self._shape)
 
     def petsc(self, matrix: Any = None) -> Any:
-        """The matrix as a ``PETSc.Mat`` of type ``aij``, whose entries may be those of an earlier call."""
+        """The matrix as a ``PETSc.Mat`` of type ``aij``, whose entries may be those of an earlier call.
+
+        On one process, and a device that reaches the host's memory, the matrix has its entries where they were
+        computed: without a copy, so that each call changes the matrices of all calls before it.
+        """
         from petsc4py import PETSc
 
+        comm = self._mapping.mesh.comm
+        in_place = comm.size == 1 and isinstance(self._data, np.ndarray) and self._data.dtype == PETSc.ScalarType
+        if in_place and self._rows.dtype == PETSc.IntType:
+            return self._in_place(matrix)
+        test, trial = self._spaces
         if matrix is None:
-            test, trial = self._spaces
-            rows = np.repeat(np.arange(self._shape[0]), np.diff(self._rows))
-            rows = np.concatenate([_global(test)[rows], _global(test)[self._ones]])
+            rows = np.concatenate([_global(test)[self._of_rows], _global(test)[self._ones]])
             columns = np.concatenate([_global(trial)[self._columns], _global(trial)[self._ones]])
-            matrix = PETSc.Mat().create(self._mapping.mesh.comm)
+            matrix = PETSc.Mat().create(comm)
             matrix.setSizes([_sizes(test), _sizes(trial)])
             matrix.setType("aij")
+            matrix.setBlockSizes(test.dofmap.index_map_bs, trial.dofmap.index_map_bs)
             matrix.setPreallocationCOO(rows.astype(PETSc.IntType), columns.astype(PETSc.IntType))
         ones = np.full(len(self._ones), self._diagonal)
         # values of one entry are added up, on the process that owns it
-        matrix.setValuesCOO(np.concatenate([self._entries(), ones]).astype(PETSc.ScalarType))
+        matrix.setValuesCOO(np.concatenate([self._compute(), ones]).astype(PETSc.ScalarType))
+        return matrix
+
+    def _in_place(self, matrix: Any) -> Any:
+        """The matrix, or a new one, whose entries are those that are computed."""
+        from petsc4py import PETSc
+
+        data = self._compute()
+        data[self._on_diagonal] = self._diagonal
+        if matrix is None:
+            test, trial = self._spaces
+            blocks = test.dofmap.index_map_bs, trial.dofmap.index_map_bs
+            sizes = [(n, n) for n in self._shape]
+            arrays = self._rows, self._columns, data
+            matrix = PETSc.Mat().createAIJWithArrays(sizes, arrays, bsize=blocks, comm=self._mapping.mesh.comm)
+        matrix.assemble()
+        matrix.stateIncrease()
         return matrix
 
     def __repr__(self) -> str:
