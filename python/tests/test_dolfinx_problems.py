@@ -80,8 +80,8 @@ def test_matrices_are_not_copied():
     again = assembled.petsc(first)
     assert again.handle == first.handle and first.norm() == pytest.approx(2 * before, rel=1e-14)
     # one array: what is written to it is in the matrix
-    assembled._data[:] = 0
-    assert np.array_equal(first.getValuesCSR()[2], np.zeros(len(assembled._data)))
+    assembled._stored[:] = 0
+    assert np.array_equal(first.getValuesCSR()[2], np.zeros(len(assembled._stored)))
 
 
 def test_refusals_say_what_to_do():

@@ -52,7 +52,7 @@ class Assembled(Action):
         self._ones = constrained(test, bcs, owned=True) if test == trial and diagonal else np.empty(0, np.int32)
         self._diagonal = diagonal
         types = {a.name: a.dtype for a in self.operator.arguments}
-        self._data = zeros(self._pattern, types[self._pattern.name])
+        self._stored = zeros(self._pattern, types[self._pattern.name])
         self._lifted_data = np.zeros(len(self._lifted))
 
     @property
@@ -78,7 +78,7 @@ class Assembled(Action):
 
     def _compute(self) -> Array:
         """The entries that this process adds, by the pattern; without the diagonal of constraints."""
-        self._data[:] = 0
+        self._stored[:] = 0
         inputs = self._inputs({})
         parts = {part.name: part for part in self.operator.parts}
         for each in self._all:
@@ -87,9 +87,9 @@ class Assembled(Action):
             compiled = parts[each.part].compiled
             own = {a.name for a in compiled.arguments}
             position, places = self._pattern.positions[each.part]
-            given = {**inputs, **each.fixed, self._pattern.name: self._data, position: places}
+            given = {**inputs, **each.fixed, self._pattern.name: self._stored, position: places}
             compiled(**{key: value for key, value in given.items() if key in own})
-        data = _host(self._data)
+        data = _host(self._stored)
         self._lifted_data = data[self._lifted]
         data[self._zeros] = 0
         return data
@@ -131,7 +131,7 @@ class Assembled(Action):
         from petsc4py import PETSc
 
         comm = self._mapping.mesh.comm
-        in_place = comm.size == 1 and isinstance(self._data, np.ndarray) and self._data.dtype == PETSc.ScalarType
+        in_place = comm.size == 1 and isinstance(self._stored, np.ndarray) and self._stored.dtype == PETSc.ScalarType
         if in_place and self._rows.dtype == PETSc.IntType:
             return self._in_place(matrix)
         test, trial = self._spaces

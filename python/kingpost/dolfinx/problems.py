@@ -57,7 +57,7 @@ class _System:
         own = [create_vector_wrap(Function(u.function_space).x) for u in self.unknowns]
         self.x = PETSc.Vec().createNest(own) if self.is_nest else own[0]
         self.A = self._matrix(self._blocks)
-        self.P_mat = None if self._preconditioner is None else self._matrix(self._preconditioner)
+        self.P_mat: Any = None if self._preconditioner is None else self._matrix(self._preconditioner)
 
     def _matrix(self, blocks: list[list[Optional[Assembled]]]) -> Any:
         from petsc4py import PETSc
@@ -71,12 +71,13 @@ class _System:
     def assemble_matrix(self) -> None:
         """Computes the entries of both matrices with functions as they are."""
         for blocks, found in ((self._blocks, self.A), (self._preconditioner, self.P_mat)):
-            for i, row in enumerate(blocks or []):
+            if blocks is None:
+                continue
+            for i, row in enumerate(blocks):
                 for j, block in enumerate(row):
                     if block is not None:
                         block.petsc(found.getNestSubMatrix(i, j) if self.is_nest else found)
-            if found is not None:
-                found.assemble()
+            found.assemble()
 
     def add_linear(self) -> None:
         """Overwrites the right-hand sides by what this process adds to them."""
