@@ -158,6 +158,24 @@ def helmholtz(linear: Problem, _: Problem, n: int = 32) -> list[Any]:
     return [problem.solve()]
 
 
+@program
+def navier_stokes(linear: Problem, nonlinear: Problem, n: int = 8) -> list[Any]:
+    """Blocks in one matrix, in which only the first is not zero for a linear start."""
+    m = mesh.create_rectangle(COMM, ((0.0, 0.0), (1.0, 1.0)), (n, n), mesh.CellType.quadrilateral)
+    V, Q = fem.functionspace(m, ("Lagrange", 2, (2,))), fem.functionspace(m, ("Lagrange", 1))
+    lid, u, p = fem.Function(V), fem.Function(V), fem.Function(Q)
+    lid.interpolate(lambda x: np.stack((4 * x[0] * (1 - x[0]), np.zeros(x.shape[1]))))
+    walls = fixed(V, lambda x: np.isclose(x[0], 0.0) | np.isclose(x[0], 1.0) | np.isclose(x[1], 0.0), np.zeros(2))
+    bcs = [walls, fixed(V, lambda x: np.isclose(x[1], 1.0), lid)]
+    v, q = ufl.TestFunction(V), ufl.TestFunction(Q)
+    momentum = 0.1 * inner(grad(u), grad(v)) * dx + inner(grad(u) * u, v) * dx - inner(p, ufl.div(v)) * dx
+    # a little compressible, so that the pressure is known
+    mass = inner(ufl.div(u), q) * dx + 1e-3 * inner(p, q) * dx
+    options = {"petsc_options_prefix": "navier_stokes_", "petsc_options": NEWTON}
+    nonlinear([momentum, mass], [u, p], bcs=bcs, kind="mpi", **options).solve()
+    return [u, p]
+
+
 OURS = kingpost.dolfinx.LinearProblem, kingpost.dolfinx.NonlinearProblem
 
 
@@ -215,7 +233,7 @@ def assembly(problem: Any) -> Callable[[], None]:
     return dolfinx_own
 
 
-SIZES = {"poisson": 256, "hyperelasticity": 14, "cahn_hilliard": 160, "stokes": 96, "helmholtz": 320}
+SIZES = {"poisson": 256, "hyperelasticity": 14, "cahn_hilliard": 160, "stokes": 96, "helmholtz": 320, "navier_stokes": 48}
 
 
 def times(runs: int = 7) -> None:

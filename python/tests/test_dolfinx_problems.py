@@ -1,5 +1,6 @@
 """Whole programs of DOLFINx with the problems of `kingpost.dolfinx`, on one and on two processes."""
 
+import gc
 import json
 import os
 import shutil
@@ -75,13 +76,22 @@ def test_matrices_are_not_copied():
     assembled = kingpost.dolfinx.matrix(k * u * v * ufl.dx)
     first = assembled.petsc()
     before = first.norm()
-    first.getDiagonal().view()
     k.value = 2.0
     again = assembled.petsc(first)
     assert again.handle == first.handle and first.norm() == pytest.approx(2 * before, rel=1e-14)
     # one array: what is written to it is in the matrix
     assembled._stored[:] = 0
     assert np.array_equal(first.getValuesCSR()[2], np.zeros(len(assembled._stored)))
+
+
+def test_a_matrix_outlives_what_assembled_it():
+    space = fem.functionspace(mesh.create_unit_square(d.COMM, 32, 32), ("Lagrange", 2))
+    u, v = ufl.TrialFunction(space), ufl.TestFunction(space)
+    found = kingpost.dolfinx.matrix(u * v * ufl.dx).petsc()
+    before = found.norm()
+    gc.collect()
+    other = [np.full(int(n), np.nan) for n in (found.getInfo()["nz_used"], space.dofmap.index_map.size_local)]
+    assert found.norm() == before and len(other) == 2
 
 
 def test_refusals_say_what_to_do():

@@ -34,13 +34,14 @@ class _System:
         from dolfinx.la.petsc import create_vector_wrap
         from petsc4py import PETSc
 
-        self.is_nest = isinstance(bilinear, (list, tuple))
-        if self.is_nest != (kind == "nest"):
+        self.is_block, self.is_nest = isinstance(bilinear, (list, tuple)), kind == "nest"
+        if kind not in (None, "mpi", "nest") or (self.is_nest and not self.is_block):
+            found = "blocks" if self.is_block else "one form"
             raise FormError(
-                f"found {'blocks' if self.is_nest else 'one form'} and kind {kind!r}, needed blocks with "
-                "`kind=\"nest\"`, or one form without a kind; of a mixed element one form is enough"
+                f'found {found} and kind {kind!r}, needed blocks with `kind="nest"`, or `kind="mpi"` or none for one '
+                "matrix"
             )
-        rows = linear if self.is_nest else [linear]
+        rows = linear if self.is_block else [linear]
         tests = [one.arguments()[0].ufl_function_space() for one in rows]
         self.bcs = list(bcs)
         self.unknowns = _listed(unknowns) if unknowns is not None else [Function(space) for space in tests]
@@ -52,32 +53,47 @@ class _System:
         # right-hand sides, and prescribed values; both with ghosts
         self._sides = [Function(space) for space in tests]
         self._values = [Function(u.function_space) for u in self.unknowns]
-        wrapped = [create_vector_wrap(side.x) for side in self._sides]
-        self.b = PETSc.Vec().createNest(wrapped) if self.is_nest else wrapped[0]
-        own = [create_vector_wrap(Function(u.function_space).x) for u in self.unknowns]
+        self._blocks_of = self._matrices(self._blocks)
+        self._preconditioner_of = self._matrices(self._preconditioner)
+        self.A, self.P_mat = self._whole(self._blocks_of), self._whole(self._preconditioner_of)
+        if self.is_block and not self.is_nest:
+            self.b, self.x = self.A.createVecLeft(), self.A.createVecRight()
+            return
+        self._own = [Function(u.function_space) for u in self.unknowns]
+        sides, own = ([create_vector_wrap(f.x) for f in fs] for fs in (self._sides, self._own))
+        self.b = PETSc.Vec().createNest(sides) if self.is_nest else sides[0]
         self.x = PETSc.Vec().createNest(own) if self.is_nest else own[0]
-        self.A = self._matrix(self._blocks)
-        self.P_mat: Any = None if self._preconditioner is None else self._matrix(self._preconditioner)
 
-    def _matrix(self, blocks: list[list[Optional[Assembled]]]) -> Any:
+    def _matrices(self, blocks: Optional[list[list[Optional[Assembled]]]]) -> Any:
+        """The matrix of one form, or a nest of those of blocks."""
         from petsc4py import PETSc
 
-        if not self.is_nest:
-            return blocks[0][0].petsc()  # type: ignore[union-attr]
+        if blocks is None or not self.is_block:
+            return blocks and blocks[0][0].petsc()  # type: ignore[union-attr]
         nest = PETSc.Mat().createNest([[block and block.petsc() for block in row] for row in blocks])
         nest.assemble()
         return nest
 
+    def _whole(self, matrices: Any, whole: Any = None) -> Any:
+        """The matrix that a solver takes: blocks without a nest are copied into one."""
+        from petsc4py import PETSc
+
+        if matrices is None or self.is_nest or not self.is_block:
+            return matrices
+        # without a matrix for the result, the nest itself would be converted
+        return matrices.convert("aij", PETSc.Mat() if whole is None else whole)
+
     def assemble_matrix(self) -> None:
         """Computes the entries of both matrices with functions as they are."""
-        for blocks, found in ((self._blocks, self.A), (self._preconditioner, self.P_mat)):
-            if blocks is None:
-                continue
-            for i, row in enumerate(blocks):
+        of = (self._blocks, self._blocks_of, self.A), (self._preconditioner, self._preconditioner_of, self.P_mat)
+        for blocks, found, whole in of:
+            for i, row in enumerate(blocks or []):
                 for j, block in enumerate(row):
                     if block is not None:
-                        block.petsc(found.getNestSubMatrix(i, j) if self.is_nest else found)
-            found.assemble()
+                        block.petsc(found.getNestSubMatrix(i, j) if self.is_block else found)
+            if found is not None:
+                found.assemble()
+                self._whole(found, whole)
 
     def add_linear(self) -> None:
         """Overwrites the right-hand sides by what this process adds to them."""
@@ -113,23 +129,33 @@ class _System:
     def _of(self, space: Any) -> list[Any]:
         return [bc for bc in self.bcs if space._cpp_object.contains(bc.function_space)]
 
+    def sides(self) -> None:
+        """Brings the right-hand sides into the vector of PETSc, where it is another one."""
+        if self.is_block and not self.is_nest:
+            for side, part in zip(self._sides, self._parts(self.b.array_w)):
+                part[:] = side.x.array[: len(part)]
+
+    def _parts(self, array: Array) -> list[Array]:
+        """The owned entries of each unknown in those of a vector of PETSc."""
+        sizes = [u.x.index_map.size_local * u.x.block_size for u in self.unknowns]
+        return np.split(array, np.cumsum(sizes))[: len(sizes)]
+
     def spread(self, x: Any) -> None:
         """Copies a vector of PETSc into the unknowns, ghosts included."""
-        parts = x.getNestSubVecs() if self.is_nest else [x]
+        parts = [v.array_r for v in x.getNestSubVecs()] if self.is_nest else self._parts(x.array_r)
         for part, unknown in zip(parts, self.unknowns):
-            owned = part.getLocalSize()
-            unknown.x.array[:owned] = part.array_r[:owned]
+            unknown.x.array[: len(part)] = part
             unknown.x.scatter_forward()
 
     def gather(self) -> None:
         """Copies the unknowns into the vector of PETSc."""
-        for part, unknown in zip(self.x.getNestSubVecs() if self.is_nest else [self.x], self.unknowns):
-            owned = part.getLocalSize()
-            part.array_w[:owned] = unknown.x.array[:owned]
+        parts = [v.array_w for v in self.x.getNestSubVecs()] if self.is_nest else self._parts(self.x.array_w)
+        for part, unknown in zip(parts, self.unknowns):
+            part[:] = unknown.x.array[: len(part)]
 
     def solution(self) -> Functions:
         """The unknowns as they were given."""
-        return self.unknowns if self.is_nest else self.unknowns[0]
+        return self.unknowns if self.is_block else self.unknowns[0]
 
 
 def _listed(functions: Functions) -> list[Any]:
@@ -204,7 +230,7 @@ class _Problem:
 class LinearProblem(_Problem):
     """As ``dolfinx.fem.petsc.LinearProblem``, assembled by kernels.
 
-    One form, or blocks with ``kind="nest"``. ``bcs`` may be given other values between calls of
+    One form or blocks, these in a nest with ``kind="nest"``, else in one matrix. ``bcs`` may be given other values between calls of
     :meth:`solve`, but not other degrees of freedom.
     """
 
@@ -240,6 +266,7 @@ class LinearProblem(_Problem):
         for side, value in zip(system._sides, values):
             fixed = system.constrained(side.function_space)
             side.x.array[fixed] = value.x.array[fixed]
+        system.sides()
         self.solver.solve(self.b, self.x)
         system.spread(self.x)
         return system.solution()
@@ -267,36 +294,12 @@ class NonlinearProblem(_Problem):
             J = _jacobian(F, u)
         self._system = system = _System(J, F, u, bcs or [], P, kind, options)
         self.solver = PETSc.SNES().create(self.A.comm)
-        self.solver.setFunction(self._residual, system.b)
-        self.solver.setJacobian(self._matrices, system.A, system.P_mat)
+        # of the system alone: a solver that knew its problem would keep both
+        self.solver.setFunction(_residual, system.b, kargs={"system": system})
+        self.solver.setJacobian(_matrices, system.A, system.P_mat, kargs={"system": system})
         _configure(self.solver, system, petsc_options_prefix, petsc_options)
         if system.is_nest and system.P_mat is not None:
             _split_fields(self.solver.getKSP(), system)
-
-    def _residual(self, _: Any, x: Any, b: Any) -> None:
-        system = self._system
-        system.spread(x)
-        system.add_linear()
-        # what is not yet as prescribed
-        missing = system.prescribed()
-        for value, unknown in zip(missing, system.unknowns):
-            fixed = system.constrained(value.function_space)
-            value.x.array[fixed] -= unknown.x.array[fixed]
-        largest = max((abs(value.x.array).max(initial=0.0) for value in missing), default=0.0)
-        if system.A.comm.tompi4py().allreduce(largest) > 0:
-            system.assemble_matrix()
-        else:
-            missing = []
-        system.lift(missing, 1.0)
-        for side, value in zip(system._sides, system._values):
-            fixed = system.constrained(side.function_space)
-            side.x.array[fixed] = -value.x.array[fixed]
-        if b.handle != system.b.handle:
-            system.b.copy(b)
-
-    def _matrices(self, _: Any, x: Any, J: Any, P: Any) -> None:
-        self._system.spread(x)
-        self._system.assemble_matrix()
 
     def solve(self) -> Functions:
         """Solves from what the unknowns hold."""
@@ -304,6 +307,33 @@ class NonlinearProblem(_Problem):
         self.solver.solve(None, self.x)
         self._system.spread(self.x)
         return self._system.solution()
+
+
+def _residual(_: Any, x: Any, b: Any, system: _System) -> None:
+    system.spread(x)
+    system.add_linear()
+    # what is not yet as prescribed
+    missing = system.prescribed()
+    for value, unknown in zip(missing, system.unknowns):
+        fixed = system.constrained(value.function_space)
+        value.x.array[fixed] -= unknown.x.array[fixed]
+    largest = max((abs(value.x.array).max(initial=0.0) for value in missing), default=0.0)
+    if system.A.comm.tompi4py().allreduce(largest) > 0:
+        system.assemble_matrix()
+        system.lift(missing, 1.0)
+    else:
+        system.lift([], 1.0)
+    for side, value in zip(system._sides, missing):
+        fixed = system.constrained(side.function_space)
+        side.x.array[fixed] = -value.x.array[fixed]
+    system.sides()
+    if b.handle != system.b.handle:
+        system.b.copy(b)
+
+
+def _matrices(_: Any, x: Any, J: Any, P: Any, system: _System) -> None:
+    system.spread(x)
+    system.assemble_matrix()
 
 
 def _jacobian(residual: Forms, unknowns: Functions) -> Forms:
