@@ -52,7 +52,8 @@ fn results_are_those_of_the_assembled_matrix() {
         let modes: &[&[&str]] = &[&[], &["--use_gauss"], &["--cg"]];
         // compilers of OpenCL take their time
         let modes = if device == "c" { modes } else { &modes[2..] };
-        for (float, more) in ["32", "64"].into_iter().flat_map(|float| modes.iter().map(move |m| (float, *m))) {
+        for (float, more) in ["32", "64"].into_iter().flat_map(|float| modes.iter().map(move |m| (float, *m)))
+        {
             let args = ["--device", device, "--degree", degree, "--qmode", mode, "--float", float];
             let rest = ["--ndofs", "1500", "--geom_perturb_fact", "0.2", "--nreps", "5", "--mat_comp"];
             let report = report(&[&args[..], &rest, more].concat());
