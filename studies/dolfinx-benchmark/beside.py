@@ -26,8 +26,6 @@ import time
 import traceback
 from pathlib import Path
 
-import numpy as np
-
 HERE = Path(__file__).resolve().parent
 DEBUG = Path("target/debug")
 KINGPOST = os.environ.get("KINGPOST", DEBUG / "kingpost")
@@ -64,8 +62,20 @@ def stored(cells, **more):
 
 # the first one is the default of the library
 MAPPINGS = {
-    3: {"lines-5": lines(5), "stored-2-private": stored(2, factors="private"), "stored-4": stored(4), "lines-2": lines(2)},
-    6: {"lines-1": lines(1), "stored-2": stored(2), "stored-1-private": stored(1, factors="private"), "lines-2": lines(2)},
+    3: {
+        "lines-5": lines(5),
+        "stored-2-private": stored(2, factors="private"),
+        "stored-4": stored(4),
+        "lines-2": lines(2),
+        "lines-10": lines(10),
+    },
+    6: {
+        "lines-1": lines(1),
+        "stored-2": stored(2),
+        "stored-1-private": stored(1, factors="private"),
+        "lines-2": lines(2),
+        "lines-4": lines(4),
+    },
 }
 
 
@@ -79,7 +89,7 @@ def prepare(checkout, out):
     commit = subprocess.run(["git", "-C", checkout, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
     (out / "commit").write_text(commit.stdout)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        places = [0, 1, 2, 3]
+        places = range(max(map(len, MAPPINGS.values())))
         cases = [(k, p, bits) for k in places for p in MAPPINGS for bits in (64, 32)]
         list(pool.map(lambda case: sources(out, *case), cases))
 
@@ -347,24 +357,25 @@ def compare(library, kernels, degree, bits, n_dofs, repetitions, rounds):
     names = [name for name in MAPPINGS[degree] if name in kernels]
     record = {"degree": degree, "float": bits, "cells": p.n_cells, "dofs": p.n, "kappa": KAPPA, "ours": {}}
     times = {(name, cg): [] for name in ["theirs", *names] for cg in (0, 1)}
-    for name in names:
-        operator = kernels[name].on(p)
+    operators = {name: kernels[name].on(p) for name in names}
+    for name, operator in operators.items():
         error = difference(run_ours(vectors, operator, b, 1, False)[0], theirs)
-        solutions = [run_ours(vectors, operator, zero, 10, True)[0], p.run_theirs(zero, 10, 1)[0]]
-        kernel = operator.kernel
+        solutions = run_ours(vectors, operator, zero, 10, True)[0], p.run_theirs(zero, 10, 1)[0]
         record["ours"][name] = {
             "mapping": MAPPINGS[degree][name],
             "error": error,
             "cg_error": difference(*solutions),
-            "registers": kernel.registers,
-            "spilled": kernel.spilled,
+            "registers": operator.kernel.registers,
+            "spilled": operator.kernel.spilled,
         }
         assert error < (1e-12 if bits == 64 else 1e-5), (name, error)
-        for _ in range(rounds):
-            for cg in (0, 1):
-                times["theirs", cg].append(p.run_theirs(zero, repetitions, cg)[1])
+    for _ in range(rounds):
+        for cg in (0, 1):
+            times["theirs", cg].append(p.run_theirs(zero, repetitions, cg)[1])
+            for name, operator in operators.items():
                 times[name, cg].append(run_ours(vectors, operator, zero, repetitions, cg)[1])
-        operator.arrays = {}
+    for operator in operators.values():
+        operator.arrays, operator.problem = {}, None
     best = lambda name, cg: min(times[name, cg])  # noqa: E731
     record["theirs"] = {"action_s": best("theirs", 0), "cg_s": best("theirs", 1)}
     for name in names:
@@ -373,11 +384,13 @@ def compare(library, kernels, degree, bits, n_dofs, repetitions, rounds):
 
 
 def measure(folder, sizes, repetitions, rounds):
+    start = time.perf_counter()
     with concurrent.futures.ThreadPoolExecutor() as pool:
         library = pool.submit(compiled, folder)
         paths = sorted(folder.glob("q*/*.cu"))
         ours = dict(zip(paths, pool.map(lambda path: attempt(lambda: Ours(path)), paths)))
         library = library.result()
+    print(f"compiled in {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
     kernels = {}
     for path, kernel in ours.items():
         if kernel:
@@ -428,10 +441,11 @@ if __name__ == "__main__":
         prepare(Path(rest[0]), Path(rest[1]))
     elif command == "time":
         import cupy as cp
+        import numpy as np
         from printed_kernel import PrintedKernel
 
         numbers = [float(x) for x in rest[1:]]
-        measure(Path(rest[0]).resolve(), [int(n) for n in numbers] or [10_000_000, 50_000_000], 50, 2)
+        measure(Path(rest[0]).resolve(), [int(n) for n in numbers] or [10_000_000, 50_000_000], 50, 3)
     elif command == "page":
         page(Path(rest[0]))
     else:

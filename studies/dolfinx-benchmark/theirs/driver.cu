@@ -14,9 +14,7 @@
 
 using namespace benchdolfinx;
 
-namespace
-{
-/// What `MatFreeLaplacianGPU` has on the device.
+/// What `MatFreeLaplacianGPU` has on the device. Its name is not local, or else functions that take it are.
 struct Arrays
 {
   const void *constants, *geometry, *phi0, *dphi1;
@@ -27,6 +25,8 @@ struct Arrays
   int is_identity;
 };
 
+namespace
+{
 /// `MatFreeLaplacianGPU::apply` with `impl_operator`, of one process.
 template <typename T, int P, int Q>
 struct Laplacian
