@@ -1,6 +1,6 @@
 //! Arrays on a device that forms share.
 
-use crate::{RowTerms, SolveError};
+use crate::{DeviceTerms, SolveError};
 use kingpost_fem::mesh::Mesh;
 use kingpost_forms::lowering::{Bound, BoundKernel, MeshArray, NumberedMesh, NumberedSpace};
 use kingpost_interp::{Value, with_elements};
@@ -21,7 +21,7 @@ struct OfMesh<'m> {
     numbered: Arc<NumberedMesh<'m>>,
     known: Vec<(MeshArray, Arc<Buffer>)>,
     /// The cells around the degrees of freedom of spaces.
-    terms: Vec<(NumberedSpace, RowTerms)>,
+    terms: Vec<(NumberedSpace, DeviceTerms)>,
 }
 
 impl<'m> Arrays<'m> {
@@ -106,13 +106,13 @@ impl<'m> Arrays<'m> {
     }
 
     /// Takes over the cells around the degrees of freedom of a space, for one pattern.
-    pub(crate) fn insert_terms(&mut self, mesh: &'m Mesh, space: NumberedSpace, terms: RowTerms) {
+    pub(crate) fn insert_terms(&mut self, mesh: &'m Mesh, space: NumberedSpace, terms: DeviceTerms) {
         let place = self.place(mesh);
         self.meshes[place].terms.push((space, terms));
     }
 
     /// The cells around the degrees of freedom of a space, if they are known and no pattern took them.
-    pub(crate) fn take_terms(&mut self, mesh: &'m Mesh, space: &NumberedSpace) -> Option<RowTerms> {
+    pub(crate) fn take_terms(&mut self, mesh: &'m Mesh, space: &NumberedSpace) -> Option<DeviceTerms> {
         let place = self.place(mesh);
         let terms = &mut self.meshes[place].terms;
         let found = terms.iter().position(|(other, _)| other == space)?;

@@ -1,11 +1,10 @@
 //! The boundary of a mesh, and degrees of freedom on parts of it.
 
 use crate::texts::{compiled, text};
-use crate::{Call, PatternKernels, RowTerms, SolveError, run};
+use crate::{Call, DeviceTerms, PatternKernels, SolveError, run};
 use kingpost_fem::mesh::{FacetSide, Mesh};
 use kingpost_fem::numbering::Numbering;
 use kingpost_runtime::{Backend, Buffer, Device, RuntimeError, buffer_of, download_values};
-use rayon::prelude::*;
 
 /// A side of the box that holds a mesh: along an axis, where the coordinate is least or greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,22 +17,6 @@ pub struct Side {
 
 /// Coordinates that differ by this part of the box lie on one plane.
 const ON_PLANE: f64 = 1e-9;
-
-/// The least and the greatest coordinates along each axis.
-#[must_use]
-pub fn bounds(mesh: &Mesh) -> [Vec<f64>; 2] {
-    let dim = mesh.shape().dim();
-    let none = || [vec![f64::INFINITY; dim], vec![f64::NEG_INFINITY; dim]];
-    let with = |mut bounds: [Vec<f64>; 2], point: &[f64]| {
-        for (axis, x) in point.iter().enumerate() {
-            bounds[0][axis] = bounds[0][axis].min(*x);
-            bounds[1][axis] = bounds[1][axis].max(*x);
-        }
-        bounds
-    };
-    let points = mesh.coordinates().par_chunks_exact(dim);
-    points.fold(none, with).reduce(none, |a, b| with(with(a, &b[0]), &b[1]))
-}
 
 impl Side {
     /// Whether a point lies on it.
@@ -58,45 +41,7 @@ pub fn facet_dofs(
     sides: &[FacetSide],
     wanted: &(dyn Fn(&[f64]) -> bool + Sync),
 ) -> Vec<i32> {
-    facet_places(mesh, numbering, sides, wanted).into_iter().map(|(dof, ..)| dof).collect()
-}
-
-/// These degrees of freedom, each with the first cell of those sides that has it and its place there.
-pub(crate) fn facet_places(
-    mesh: &Mesh,
-    numbering: &Numbering,
-    sides: &[FacetSide],
-    wanted: &(dyn Fn(&[f64]) -> bool + Sync),
-) -> Vec<(i32, u32, usize)> {
-    let shape = mesh.shape();
-    let element = numbering.element();
-    let closures: Vec<Vec<usize>> = shape
-        .facets()
-        .iter()
-        .map(|facet| {
-            let mut dofs = Vec::new();
-            for dim in 0..shape.dim() {
-                for (number, vertices) in shape.entities(dim).iter().enumerate() {
-                    if vertices.iter().all(|v| facet.contains(v)) {
-                        dofs.extend(element.entity_dofs(dim, number));
-                    }
-                }
-            }
-            dofs
-        })
-        .collect();
-    let of_side = |side: &FacetSide| {
-        let number = usize::from(side.facet);
-        let vertices = mesh.cell(side.cell as usize);
-        let is_wanted = shape.facets()[number].iter().all(|v| wanted(mesh.vertex(vertices[*v])));
-        let places = if is_wanted { &closures[number][..] } else { &[] };
-        let cell = side.cell;
-        places.iter().filter_map(move |at| Some((numbering.dof(cell as usize, *at)?, cell, *at)))
-    };
-    let mut found: Vec<(i32, u32, usize)> = sides.par_iter().flat_map_iter(of_side).collect();
-    found.par_sort_unstable();
-    found.dedup_by_key(|(dof, ..)| *dof);
-    found
+    numbering.on_facets(mesh, sides, wanted).into_iter().map(|placed| placed.dof).collect()
 }
 
 /// Corners of all cells from which on a card is faster than 16 cores, with the compilation of its kernels: 0.07
@@ -145,7 +90,7 @@ pub(crate) struct Around<'a> {
     /// The numbers of each cell.
     pub map: &'a Buffer,
     /// The cells of each number.
-    pub terms: &'a RowTerms,
+    pub terms: &'a DeviceTerms,
 }
 
 /// The boundary of a mesh of some cells, from the cells around its vertices.
@@ -169,7 +114,7 @@ pub(crate) fn boundary_around(
     let integers = |n: usize| device.allocate(4 * n as u64);
     let [lengths, found_starts] = [integers(n + 1)?, integers(n + 1)?];
     device.fill(&lengths, 0)?;
-    let RowTerms { starts, entities, .. } = around.terms;
+    let DeviceTerms { starts, entities, .. } = around.terms;
     let given: [(&str, &Buffer); 4] =
         [("starts", starts), ("entities", entities), ("cells", around.map), ("facets", &corners)];
     let sizes = [("n", n), ("n_cells", n_cells), ("n_items", n_cells * around.width)];
@@ -182,8 +127,8 @@ pub(crate) fn boundary_around(
     let sizes = [&sizes[..], &[("n_found", n_found)]].concat();
     let arrays = [&given[..], &[("found_starts", &found_starts), ("found", &found)]].concat();
     run(device, &[Call::of(&fill, &sizes, &arrays)])?;
-    let mut found: Vec<i32> = download_values(device, &found)?;
-    found.par_sort_unstable();
+    let ([found, _], _) = lists.sort(device, (&found, n_cells * facets.len()), n_found)?;
+    let found: Vec<i32> = download_values(device, &found)?;
     let side = |number: &i32| {
         let number = *number as usize;
         FacetSide { cell: (number / facets.len()) as u32, facet: (number % facets.len()) as u8 }

@@ -9,6 +9,7 @@ use crate::{
 };
 use kingpost_runtime::{Backend, Begun, Buffer, Device, Executable};
 use nalgebra::DMatrix;
+use rayon::prelude::*;
 use std::collections::VecDeque;
 
 /// What is near the inverse of an operator, as conjugate gradients take it: symmetric, positive definite.
@@ -93,6 +94,18 @@ fn summing(device: &dyn Device, text: &str, division: [&str; 2]) -> Result<Execu
 }
 
 impl<'d> ConjugateGradients<'d> {
+    /// Compiles the kernels of sums of any number of unknowns, so that solvers have them sooner.
+    ///
+    /// # Errors
+    /// A device that refuses them.
+    pub(crate) fn prepare(device: &dyn Device) -> Result<(), SolveError> {
+        let of = |division| {
+            summing(device, text!("cg_update"), division)?;
+            summing(device, text!("cg_residual"), division).map(drop)
+        };
+        DIVISIONS.into_par_iter().try_for_each(of)
+    }
+
     /// Compiles the kernels and allocates four vectors of `n` numbers.
     ///
     /// # Errors

@@ -225,8 +225,8 @@ impl FoundPattern {
                 None => kernels.terms(device, (&rows_of, sizes[0]), n_entities, extents[0])?,
             };
             let maps = (*extents, [&*rows_of, &*columns_of], terms);
-            let blocks = kernels.find_from(device, sizes, n_entities, maps)?;
-            let starts = download_values(device, &blocks.row_starts)?;
+            let mut blocks = kernels.find_from(device, sizes, n_entities, maps)?;
+            let starts = std::mem::take(&mut blocks.starts);
             let at = match components {
                 [1, 1] => Vec::new(),
                 _ => download_values(device, &blocks.columns)?,

@@ -70,7 +70,7 @@ pub use bicgstab::BiCgStab;
 pub use block_csr::{BlockCsrOperator, BlocksOfRows};
 pub use block_jacobi::BlockJacobi;
 pub use block_rows::BlockRows;
-pub use boundary::{Side, boundary, boundary_by, bounds, facet_dofs};
+pub use boundary::{Side, boundary, boundary_by, facet_dofs};
 pub use boundary_value::{
     BoundaryValueSetup, BoundaryValueSetupError, BoundaryValueSystem, ChooseMappings, Exchange, SetupTimes,
     UnknownExchange,
@@ -99,7 +99,7 @@ pub use parts::{
     Alone, Communicator, Halo, HostCommunicator, PartLayout, PartMatrix, PartMesh, PartRows, Partition,
     Repeatable, SystemMatrix, Wire, in_parts, layouts,
 };
-pub use pattern::{DevicePattern, PatternKernels, RowTerms};
+pub use pattern::{DevicePattern, DeviceTerms, PatternKernels};
 pub use queue::{Item, Queue};
 pub use report::{LinearReason, LinearReport, NewtonReason, NewtonReport, NewtonStep};
 pub use scaling::PowerOfTwo;

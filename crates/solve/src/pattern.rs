@@ -2,7 +2,7 @@
 
 use crate::texts::{compiled, text};
 use crate::{Call, SolveError, run};
-use kingpost_fem::sparse::CsrPart;
+use kingpost_fem::sparse::{CsrPart, longest_row};
 use kingpost_forms::form::FormError;
 use kingpost_runtime::{Buffer, Device, Executable, buffer_of, download_values};
 use rayon::prelude::*;
@@ -47,6 +47,8 @@ pub struct DevicePattern {
     pub entries: usize,
     /// First entry of each row, and the end of the last: i32 `[rows + 1]`.
     pub row_starts: Arc<Buffer>,
+    /// The same on the host.
+    pub starts: Vec<i32>,
     /// Column of each entry, ascending in a row: i32 `[entries]`.
     pub columns: Arc<Buffer>,
     /// Where each entry of an entity's matrix stands: i32 `[entities, height, width]`.
@@ -62,7 +64,7 @@ pub struct DevicePattern {
 }
 
 /// The entities around each row of a map, on a device.
-pub struct RowTerms {
+pub struct DeviceTerms {
     /// First term of each row, and the end of the last: i32 `[rows + 1]`.
     pub starts: Buffer,
     /// The entity of each term, by rows, those of one row ascending: i32 `[entities*height]`.
@@ -169,7 +171,7 @@ impl PatternKernels {
         (rows_of, n): (&Buffer, usize),
         n_entities: usize,
         height: usize,
-    ) -> Result<RowTerms, SolveError> {
+    ) -> Result<DeviceTerms, SolveError> {
         check_counts([n, n], n_entities, [height, 1])?;
         let n_items = n_entities * height;
         let integers = |n: usize| device.allocate(4 * n as u64);
@@ -179,7 +181,7 @@ impl PatternKernels {
         let arrays = [("items", &items), ("entities", &entities), ("rows", &rows)];
         let split = Call::of(&self.split, &[("n", n_items), ("height", height)], &arrays);
         seconds += run(device, &[place, split])?;
-        Ok(RowTerms { starts, entities, rows, seconds })
+        Ok(DeviceTerms { starts, entities, rows, seconds })
     }
 
     /// The same of maps that lie on the device, whose numbers are those of rows and columns, with the terms of the
@@ -192,14 +194,15 @@ impl PatternKernels {
         device: &dyn Device,
         sizes: [usize; 2],
         n_entities: usize,
-        ([height, width], [rows_of, columns_of], terms): ([usize; 2], [&Buffer; 2], RowTerms),
+        ([height, width], [rows_of, columns_of], terms): ([usize; 2], [&Buffer; 2], DeviceTerms),
     ) -> Result<DevicePattern, SolveError> {
         check_counts(sizes, n_entities, [height, width])?;
         let ([n, n_columns], n_items) = (sizes, n_entities * height);
         let integers = |n: usize| device.allocate(4 * n as u64);
         let [row_starts, lengths] = [integers(n + 1)?, integers(n + 1)?];
         device.fill(&lengths, 0)?;
-        let RowTerms { starts: term_starts, entities: term_entities, rows: term_rows, mut seconds } = terms;
+        let DeviceTerms { starts: term_starts, entities: term_entities, rows: term_rows, mut seconds } =
+            terms;
         let shared = [("n", n), ("n_columns", n_columns), ("n_items", n_items), ("n_entities", n_entities)];
         let shared = [&shared[..], &[("width", width)]].concat();
         let of_rows = [("starts", &term_starts), ("entities", &term_entities), ("columns_of", columns_of)];
@@ -207,12 +210,13 @@ impl PatternKernels {
         seconds += run(device, &[count])?;
 
         let (entries, taken) = self.add_up(device, &lengths, n + 1, &row_starts)?;
+        let starts: Vec<i32> = download_values(device, &row_starts)?;
         let [columns, positions] = [integers(entries)?, integers(n_entities * height * width)?];
         let sizes = [&shared[..], &[("n_entries", entries)]].concat();
         let arrays = [&of_rows[..], &[("row_starts", &row_starts), ("columns", &columns)]].concat();
         let fill = Call::of(&self.fill, &sizes, &arrays);
         let sizes = [("n", n), ("n_entities", n_entities), ("n_entries", entries), ("height", height)];
-        let sizes = [&sizes[..], &[("width", width), ("steps", steps(n_columns))]].concat();
+        let sizes = [&sizes[..], &[("width", width), ("steps", steps(longest_row(&starts)))]].concat();
         let arrays = [("rows_of", rows_of), ("columns_of", columns_of), ("row_starts", &row_starts)];
         let arrays = [&arrays[..], &[("columns", &columns), ("places", &positions)]].concat();
         let places = Call::of(&self.places, &sizes, &arrays);
@@ -221,6 +225,7 @@ impl PatternKernels {
             rows: n,
             entries,
             row_starts: Arc::new(row_starts),
+            starts,
             columns: Arc::new(columns),
             positions: Arc::new(positions),
             term_starts,

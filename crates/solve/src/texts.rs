@@ -187,9 +187,7 @@ mod tests {
             text!("aggregation/count_products")
                 .replace("SLICES", "4")
                 .replace("KEPT", "8")
-                .replace("GROUP", "32")
-                .replace("LISTS", "4")
-                .replace("PART", "p"),
+                .replace("GROUP", "32"),
             text!("aggregation/inverse_block_diagonal").replace("SIDE", "3"),
             text!("aggregation/rigid_motions").replace("SIDE", "3").replace("TURNS", "3"),
             text!("scan_blocks").to_owned(),

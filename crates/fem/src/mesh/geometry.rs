@@ -3,6 +3,7 @@
 use super::{Curved, Mesh, MeshError};
 use crate::element::{ElementFamily, ElementTable, FiniteElement, LagrangeVariant};
 use crate::quadrature::{QuadratureScheme, rule};
+use rayon::prelude::*;
 
 /// Reference points whose places in every cell are asked for.
 pub struct PointMap<'a> {
@@ -124,6 +125,23 @@ impl Mesh {
     fn node(&self, node: u32) -> &[f64] {
         let dim = self.shape.dim();
         self.nodes().get(node as usize * dim..(node as usize + 1) * dim).unwrap_or(&[])
+    }
+
+    /// The least and the greatest coordinates of vertices along each axis.
+    #[must_use]
+    pub fn bounds(&self) -> [Vec<f64>; 2] {
+        let dim = self.shape.dim();
+        let none = || [vec![f64::INFINITY; dim], vec![f64::NEG_INFINITY; dim]];
+        let with = |mut bounds: [Vec<f64>; 2], low: &[f64], high: &[f64]| {
+            for axis in 0..dim {
+                bounds[0][axis] = bounds[0][axis].min(low[axis]);
+                bounds[1][axis] = bounds[1][axis].max(high[axis]);
+            }
+            bounds
+        };
+        let points = self.coordinates.par_chunks_exact(dim);
+        let of_threads = points.fold(none, |bounds, point| with(bounds, point, point));
+        of_threads.reduce(none, |a, b| with(a, &b[0], &b[1]))
     }
 
     /// Reference points, [points, dim] row-major, to be placed in many cells.

@@ -13,11 +13,13 @@
 //! ```
 
 mod composed;
+mod facets;
 mod lists;
 mod order;
 mod touch;
 
 pub use composed::ComposedNumbering;
+pub use facets::PlacedDof;
 pub use order::NumberingOrder;
 
 use kingpost_capacity::{OutOfMemory, check_memory};

@@ -10,6 +10,6 @@ mod upper;
 
 pub use colours::map_colours;
 pub use error::PatternError;
-pub use owned::{OwnedRows, SLICE, Slices, SlotPacking};
+pub use owned::{OwnedRows, SLICE, Slices, SlotPacking, longest_row};
 pub use pattern::{BlockPattern, CsrPart, CsrPattern, EntryOrder};
 pub use terms::{EntryTerms, RowTerms};

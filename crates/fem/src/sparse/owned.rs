@@ -119,11 +119,17 @@ fn refused(found: String, needed: &str) -> PatternError {
     PatternError::Invalid { place: "rows of a matrix".into(), found, needed: needed.into() }
 }
 
+/// Entries of the longest row, by where rows start and the last one ends.
+#[must_use]
+pub fn longest_row(row_starts: &[i32]) -> usize {
+    row_starts.par_windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0).unsigned_abs() as usize
+}
+
 impl CsrPattern {
     /// Entries of the longest row.
     #[must_use]
     pub fn longest_row(&self) -> usize {
-        self.row_starts.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0).unsigned_abs() as usize
+        longest_row(&self.row_starts)
     }
 
     /// The pairs of degrees of freedom and entities, of spaces whose degrees of freedom have a given number of

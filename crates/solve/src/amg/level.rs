@@ -65,6 +65,7 @@ pub(super) fn prepare_cycles(device: &dyn Device, side: usize, width: usize) -> 
     let smoothing = || {
         Chebyshev::new(device, 1)?;
         // of eigenvalues
+        ConjugateGradients::prepare(device)?;
         ConjugateGradients::new(device, 1, LinearOptions::default())?;
         compiled(device, text!("random_numbers"))?;
         compiled(device, text!("dense_product"))?;

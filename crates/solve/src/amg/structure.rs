@@ -43,17 +43,18 @@ impl Pattern {
     }
 }
 
-/// Work-items of a card that share a row of a product: each finds the columns of one remainder, in lists of these
-/// alone where the second matrix is a product itself. Few do where there are as many rows as [`LARGE`], as all of
-/// them read the lists of the interpolation. Of 10.8 million unknowns, products that shared no lists took 0.36 of
-/// 0.67 s (H200, 2026-11-29).
+/// Slices of the rows of products on a card, which have one remainder each. A row of the matrix times the
+/// interpolation is found by one work-item, slice by slice; in that of the restriction with it each slice is, in lists of
+/// these alone. Slices are few where there are as many rows as [`LARGE`].
 const FEW: usize = 8;
 const MANY: usize = 32;
 const LARGE: usize = 1 << 17;
 
-/// The kernels that find where a product has blocks, in slices. The second matrix is in slices, too, or not.
+/// The kernels that find where a product has blocks, in slices. Where the second matrix is in slices, too, each
+/// work-item finds one of them, or else a row.
 struct ProductKernels {
     slices: usize,
+    is_sliced: bool,
     count: Executable,
     fill: Executable,
     first: Executable,
@@ -61,32 +62,25 @@ struct ProductKernels {
 
 impl ProductKernels {
     fn new(device: &dyn Device, slices: usize, is_sliced: bool) -> Result<Self, SolveError> {
-        // one slice is a row
-        let (lists, part) = if is_sliced && slices > 1 { (slices, "p") } else { (1, "0") };
-        // a slice of either product has fewer on average
-        let kept = match (slices, is_sliced) {
-            (1, _) => "16",
-            (_, false) => "4",
-            (_, true) => "8",
-        };
+        // a slice has fewer on average; one slice is a row
+        let kept = if slices == 1 { "16" } else { "8" };
         let of = |text: &str| {
-            let text =
-                text.replace("KEPT", kept).replace("SLICES", &slices.to_string()).replace("PART", part);
-            let text = text.replace("LISTS", &lists.to_string());
+            let text = text.replace("KEPT", kept).replace("SLICES", &slices.to_string());
             compiled(device, &text.replace("GROUP", &(128 / slices).to_string()))
         };
-        Ok(Self {
-            slices,
-            count: of(text!("aggregation/count_products"))?,
-            fill: of(text!("aggregation/fill_products"))?,
-            first: of(text!("aggregation/first_slices"))?,
-        })
+        let [count, fill] = match is_sliced {
+            true => [text!("aggregation/count_products"), text!("aggregation/fill_products")],
+            false => [text!("aggregation/count_image"), text!("aggregation/fill_image")],
+        };
+        let first = of(text!("aggregation/first_slices"))?;
+        Ok(Self { slices, is_sliced, count: of(count)?, fill: of(fill)?, first })
     }
 }
 
 /// The kernels that find structures, of blocks of any extents.
 pub(super) struct StructureKernels {
     lists: PatternKernels,
+    norms: Executable,
     connections: Executable,
     sets: SetKernels,
     count_aggregates: Executable,
@@ -135,6 +129,7 @@ impl StructureKernels {
         let (lists, (sets, (few, many))) = join(|| PatternKernels::new(device), others);
         Ok(Self {
             lists: lists?,
+            norms: compiled(device, text!("aggregation/diagonal_norms"))?,
             connections: compiled(device, text!("aggregation/connections"))?,
             sets: sets?,
             count_aggregates: compiled(device, text!("aggregation/count_aggregates"))?,
@@ -162,11 +157,12 @@ impl StructureKernels {
         let kinds = device.allocate(4 * matrix.n_blocks as u64)?;
         let (sizes, lists) = (matrix.sizes(), matrix.lists());
         let found = [("squares", &squares), ("norms", &norms)];
-        let arrays = [&lists[..], &[("values", matrix.values)], &found].concat();
-        let measure = Call::of(squares_of, &sizes, &arrays);
+        let squares = [("values", matrix.values), ("squares", &squares)];
+        let measure = Call::of(squares_of, &sizes[1..], &squares);
+        let on_diagonal = Call::of(&self.norms, &sizes, &[&lists[..], &found].concat());
         let judge = Call::of(&self.connections, &sizes, &[&lists[..], &found, &[("kinds", &kinds)]].concat());
         let judge = judge.with("strength", threshold * threshold).with("rounding", ROUNDING * ROUNDING);
-        run(device, &[measure, judge])?;
+        run(device, &[measure, on_diagonal, judge])?;
         Ok(kinds)
     }
 
@@ -262,14 +258,14 @@ impl StructureKernels {
         sets: &Aggregates,
     ) -> Result<Pattern, SolveError> {
         let lengths = device.allocate(4 * (own.rows as u64 + 1))?;
-        let sizes = [("n", own.rows), ("n_blocks", own.n_blocks)];
+        let sizes = [("n", own.rows), ("n_blocks", own.n_blocks), ("n_aggregates", sets.count)];
         let shared = [&own.lists()[..], &[("kinds", kinds), ("aggregates", &sets.of)]].concat();
         let count = |lengths| {
             Call::of(&self.count_aggregates, &sizes, &[&shared[..], &[("lengths", lengths)]].concat())
         };
         let (starts, n_found) = self.starts(device, own.rows, count, &lengths)?;
         let [found, owners] = [device.allocate(4 * n_found as u64)?, device.allocate(4 * n_found as u64)?];
-        let sizes = [&sizes[..], &[("n_aggregates", sets.count), ("n_found", n_found)]].concat();
+        let sizes = [&sizes[..], &[("n_found", n_found)]].concat();
         let arrays = [("starts", &starts), ("found", &found), ("owners", &owners)];
         run(device, &[Call::of(&self.fill_aggregates, &sizes, &[&shared[..], &arrays].concat())])?;
         Ok(Pattern::new([own.rows, sets.count], n_found, [starts, found, owners]))
@@ -301,7 +297,10 @@ impl StructureKernels {
         let n_slices = kernels.slices * a.rows;
         let lengths = integers(n_slices + 1)?;
         let sizes = [("n", a.rows), ("n_middle", b.rows), ("n_columns", b.columns)];
-        let sizes = [&sizes[..], &[("n_a", a.n_blocks), ("n_b", b.n_blocks)]].concat();
+        let mut sizes = [&sizes[..], &[("n_a", a.n_blocks), ("n_b", b.n_blocks)]].concat();
+        if !kernels.is_sliced {
+            sizes.push(("share", b.columns.div_ceil(kernels.slices).max(1)));
+        }
         let shared = [("a_starts", &*a.starts), ("a_columns", &a.at)];
         let shared = [shared, [("b_starts", lists), ("b_columns", &b.at)]].concat();
         let count =
@@ -310,7 +309,8 @@ impl StructureKernels {
         let [starts, found, owners] = [integers(a.rows + 1)?, integers(n_found)?, integers(n_found)?];
         let first = Call::of(&kernels.first, &sizes[..1], &[("slices", &slices), ("starts", &starts)]);
         let sizes = [&sizes[..], &[("n_found", n_found)]].concat();
-        let arrays = [("starts", &slices), ("found", &found), ("owners", &owners)];
+        let starts_of = if kernels.is_sliced { &slices } else { &starts };
+        let arrays = [("starts", starts_of), ("found", &found), ("owners", &owners)];
         let fill = Call::of(&kernels.fill, &sizes, &[&shared[..], &arrays].concat());
         run(device, &[first, fill])?;
         Ok((Pattern::new([a.rows, b.columns], n_found, [starts, found, owners]), slices))

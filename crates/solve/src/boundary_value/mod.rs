@@ -23,7 +23,7 @@ use kingpost_fem::sparse::CsrPattern;
 use kingpost_forms::form::{Form, FormError, Inputs};
 use kingpost_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
 use kingpost_kernels::BoundaryValueProblem;
-use kingpost_runtime::{Backend, Buffer, Device, Traffic, buffer_of, download_values, stage};
+use kingpost_runtime::{Backend, Buffer, Device, Traffic, download_values, stage};
 use kingpost_strategies::Mapping;
 use kingpost_strategies::OwnedRows;
 use numbered::Numbered;
@@ -358,6 +358,13 @@ impl Part<'_> {
     }
 }
 
+/// A vector of zeros on a device.
+fn zeros(device: &dyn Device, n: usize) -> Result<Buffer, SolveError> {
+    let vector = device.allocate(8 * n as u64)?;
+    device.fill(&vector, 0)?;
+    Ok(vector)
+}
+
 /// What was copied between the host and some devices; those that are given twice count once.
 fn copied(devices: &[&dyn Device]) -> Traffic {
     let mut all = Traffic::default();
@@ -458,7 +465,7 @@ impl Question<'_> {
             owned: of_part.map(|(all, _, layout)| (all.owned(part), layout.ghosts.len())),
             equations,
             newton: Newton::new(device, matrix, *options, solver)?,
-            unknown: buffer_of(device, &vec![0.0; n]).map_err(SolveError::from)?,
+            unknown: zeros(device, n)?,
             times: SetupTimes { arrays_s: start.elapsed().as_secs_f64(), ..times },
         })
     }

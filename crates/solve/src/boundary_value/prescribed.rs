@@ -1,11 +1,11 @@
 //! What boundary value problems prescribe on a mesh.
 
 use super::BoundaryValueSetupError;
-use crate::boundary::facet_places;
-use crate::{PrescribedValues, Side, bounds};
+use crate::{PrescribedValues, Side};
 use kingpost_fem::mesh::{FacetSide, Mesh};
-use kingpost_fem::numbering::Numbering;
+use kingpost_fem::numbering::{Numbering, PlacedDof};
 use kingpost_kernels::{BoundaryValueProblem, Prescribed};
+use rayon::prelude::*;
 
 /// Refuses cells that a problem is not for.
 pub(super) fn check_cells(problem: BoundaryValueProblem, mesh: &Mesh) -> Result<(), BoundaryValueSetupError> {
@@ -38,10 +38,7 @@ pub(super) fn prescribed(
     components: usize,
     sides: &[FacetSide],
 ) -> PrescribedValues {
-    let (dim, bounds) = (mesh.shape().dim(), bounds(mesh));
-    // elements whose degrees of freedom are no values at points have nothing prescribed
-    let nodes = numbering.element().points().unwrap_or_default();
-    let map = mesh.point_map(&nodes);
+    let (dim, bounds) = (mesh.shape().dim(), mesh.bounds());
     let mut all = PrescribedValues::default();
     for part in problem.prescribed() {
         let on_part = |point: &[f64]| match part {
@@ -49,11 +46,8 @@ pub(super) fn prescribed(
             Prescribed::Near => Side { axis: 0, high: false }.holds(point, &bounds),
             Prescribed::Far => Side { axis: 0, high: true }.holds(point, &bounds),
         };
-        let found = facet_places(mesh, numbering, sides, &on_part);
-        let mut points = vec![0.0; found.len() * dim];
-        for ((_, cell, place), point) in found.iter().zip(points.chunks_exact_mut(dim)) {
-            map.place(*cell as usize, *place, point);
-        }
+        let found = numbering.on_facets(mesh, sides, &on_part);
+        let points = numbering.points_of(mesh, &found);
         let middle = |axis: usize| {
             let along = points.iter().skip(axis).step_by(dim);
             let (low, high) =
@@ -61,12 +55,15 @@ pub(super) fn prescribed(
             (low + high) / 2.0
         };
         let center: Vec<f64> = (0..dim).map(middle).collect();
-        for ((dof, ..), point) in found.iter().zip(points.chunks_exact(dim)) {
-            for (component, value) in problem.value(*part, point, &center).into_iter().enumerate() {
-                all.unknowns.push(dof * components as i32 + component as i32);
-                all.values.push(value);
-            }
-        }
+        let of_dof = |(placed, point): (&PlacedDof, &[f64])| {
+            let values = problem.value(*part, point, &center).into_iter().zip(0..);
+            let first = placed.dof * components as i32;
+            values.map(move |(value, component)| (first + component, value))
+        };
+        let each = found.par_iter().zip(points.par_chunks_exact(dim));
+        let (unknowns, values): (Vec<i32>, Vec<f64>) = each.flat_map_iter(of_dof).unzip();
+        all.unknowns.extend(unknowns);
+        all.values.extend(values);
     }
     all
 }
