@@ -2,26 +2,38 @@
 
 use crate::polyhedral::Polyhedral;
 use kingpost_ir::affine::{Affine, Atom};
+use kingpost_ir::domain::Constraint;
 use kingpost_ir::expr::Expr;
 use kingpost_ir::ids::{InsnId, VarId};
 use kingpost_ir::kernel::{Assumption, WriteOp};
 
-/// If the value is the counter of a loop over `starts[e] .. starts[e + 1]` of an array that ascends
-/// and that nothing writes: the array and `e`.
+/// If the value lies in `starts[e] .. starts[e + 1]`, by the bounds of the loops around it, of an array that
+/// ascends and that nothing writes: the array and `e`. It is the counter of such a loop, or the sum of the
+/// counters that the loop was split into.
 ///
 /// Formula: from `s[e] <= k < s[e + 1]`, `s[f] <= k < s[f + 1]` and an `s` that ascends follows
 /// `e = f`: of `e < f` would follow `k < s[e + 1] <= s[f] <= k`.
 pub(super) fn range_entry(poly: &Polyhedral, insn: InsnId, value: &Affine) -> Option<(VarId, Affine)> {
     let kernel = &*poly.kernel;
-    let ([(Atom::Iname(k), 1)], 0) = (value.terms(), value.constant_term()) else { return None };
-    let range = kernel.inames[*k].domain.as_guarded_range(*k)?;
-    let depth = poly.loops(insn).iter().position(|l| l == k)?;
-    let (lo, hi) = (loaded(poly, insn, depth, &range.lo)?, loaded(poly, insn, depth, &range.hi)?);
-    let ascends = kernel.assumptions.contains(&Assumption::Ascending(lo.starts));
-    let written = kernel.insns.values().any(|i| i.lhs.var == lo.starts);
-    let next = hi.entry.minus(&lo.entry).as_constant() == Some(1);
-    let is_range = lo.starts == hi.starts && next && ascends && !written && empty_together(poly, &lo, &hi);
-    is_range.then_some((lo.starts, lo.entry))
+    let loops = poly.loops(insn);
+    let depth = loops.iter().position(|l| value.mentions(*l))?;
+    let (mut lows, mut highs) = (Vec::new(), Vec::new());
+    let own = loops[depth..].iter().filter_map(|l| kernel.inames[*l].domain.as_conjunction());
+    for constraint in own.flatten() {
+        let Constraint::NonNegative(e) = constraint else { continue };
+        // `value - lo >= 0`, and `hi - 1 - value >= 0`
+        lows.extend(loaded(poly, insn, depth, &value.minus(e)));
+        highs.extend(loaded(poly, insn, depth, &e.plus(value).plus_constant(1)));
+    }
+    let is_range = |(lo, hi): (&Read<'_>, &Read<'_>)| {
+        let ascends = kernel.assumptions.contains(&Assumption::Ascending(lo.starts));
+        let written = kernel.insns.values().any(|i| i.lhs.var == lo.starts);
+        let next = hi.entry.minus(&lo.entry).as_constant() == Some(1);
+        lo.starts == hi.starts && next && ascends && !written && empty_together(poly, lo, hi)
+    };
+    let mut ranges = lows.iter().flat_map(|lo| highs.iter().map(move |hi| (lo, hi)));
+    let (lo, _) = ranges.find(|range| is_range(*range))?;
+    Some((lo.starts, lo.entry.clone()))
 }
 
 /// A bound that an instruction reads from an array.
