@@ -1,7 +1,7 @@
 //! Matrices by rows on a device.
 
 use crate::sparse::diagonal_of;
-use crate::texts::{compiled, compiled_product, text};
+use crate::texts::{compiled, compiled_product, compiled_product_with_dot, text};
 use crate::{BlockRows, Call, Dot, FoundPattern, Operator, PreconditionerKind, Queue, SolveError, Turn};
 use kingpost_fem::sparse::{CsrPattern, EntryOrder};
 use kingpost_runtime::{Backend, Buffer, Device, Executable, buffer_of};
@@ -98,12 +98,13 @@ impl CsrOperator {
         [row_starts, columns]: [Arc<Buffer>; 2],
         diagonal: Arc<Buffer>,
     ) -> Result<Self, SolveError> {
+        let per_row = n_entries / n.max(1);
         Ok(Self {
             n,
             n_entries,
-            product: compiled_product(device)?,
+            product: compiled_product(device, per_row)?,
             product_with_dot: match device.info().backend {
-                Backend::Cuda => Some(compiled(device, text!("product_with_dot"))?),
+                Backend::Cuda => Some(compiled_product_with_dot(device, per_row)?),
                 Backend::C | Backend::OpenCl => None,
             },
             product_of_direction: match device.info().backend {

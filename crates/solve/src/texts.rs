@@ -51,16 +51,40 @@ fn program(text: &str, target: Target) -> Result<Program, SolveError> {
     Ok(generate(&kernel, target, &Options::default())?)
 }
 
-/// The product with a matrix by rows: on a card several work-items share a row, as cuSPARSE has them, elsewhere
-/// each takes one.
+/// Work-items that share a row of so many entries on average: the fastest of 1, 2, 4, 8, 16 and 32 on an H200 with
+/// 7, 14, 27, 50, 81 and 125 entries (2026-11-29, `results/h200/memory.md`).
+const fn lanes(per_row: usize) -> usize {
+    match per_row {
+        ..10 => 1,
+        10..36 => 4,
+        36..100 => 8,
+        _ => 16,
+    }
+}
+
+/// A text of rows that several work-items share, in groups of 128 of them.
+fn with_lanes(text: &str, lanes: usize) -> String {
+    text.replace("LANES", &lanes.to_string()).replace("GROUP", &(128 / lanes).to_string())
+}
+
+/// The product with a matrix by rows, of which one has so many entries on average: on a card several work-items
+/// share a long row, elsewhere each takes one.
 ///
 /// # Errors
 /// As [`compiled`].
-pub fn compiled_product(device: &dyn Device) -> Result<Executable, SolveError> {
-    match device.info().backend {
-        Backend::Cuda => compiled(device, text!("product_by_lanes")),
-        Backend::C | Backend::OpenCl => compiled(device, text!("product")),
+pub fn compiled_product(device: &dyn Device, per_row: usize) -> Result<Executable, SolveError> {
+    match (device.info().backend, lanes(per_row)) {
+        (Backend::C | Backend::OpenCl, _) | (Backend::Cuda, 1) => compiled(device, text!("product")),
+        (Backend::Cuda, lanes) => compiled(device, &with_lanes(text!("product_by_lanes"), lanes)),
     }
+}
+
+/// The product on a card with a square matrix by rows, and that of both vectors.
+///
+/// # Errors
+/// As [`compiled`].
+pub fn compiled_product_with_dot(device: &dyn Device, per_row: usize) -> Result<Executable, SolveError> {
+    compiled(device, &with_lanes(text!("product_with_dot"), lanes(per_row)))
 }
 
 /// The product with a matrix by rows of dense blocks of given extents, of which a row has `per_row`: on a card
@@ -112,6 +136,19 @@ mod tests {
         (0..n).map(|_| next()).collect()
     }
 
+    /// Entries of a block along each axis, whether vectors are multiplied, and work-items that share a row.
+    const CASES: [(usize, bool, usize); 9] = [
+        (1, false, 4),
+        (1, false, 8),
+        (1, false, 16),
+        (1, true, 1),
+        (1, true, 4),
+        (1, true, 8),
+        (1, true, 16),
+        (2, false, 2),
+        (3, false, 8),
+    ];
+
     /// What cards run, on processors: rows of no entries, of fewer than there are lanes, and of many.
     #[test]
     fn work_items_that_share_a_row_make_its_product() {
@@ -127,13 +164,13 @@ mod tests {
         let entries = starts[n] as usize;
         let columns: Vec<i32> = (0..entries).map(|k| (k * 37 % n) as i32).collect();
         for device in ["c", "opencl"].map(|name| open(name).unwrap()) {
-            for (side, has_dot) in [(1, false), (1, true), (2, false), (3, false)] {
+            for (side, has_dot, lanes) in CASES {
                 let (x, values) = (numbers(side * n, seed), numbers(side * side * entries, seed + 1));
                 let text = match (side, has_dot) {
-                    (1, false) => text!("product_by_lanes").to_owned(),
-                    (1, true) => text!("product_with_dot").to_owned(),
+                    (1, false) => with_lanes(text!("product_by_lanes"), lanes),
+                    (1, true) => with_lanes(text!("product_with_dot"), lanes),
                     _ => with_extents(text!("block_product_by_lanes"), [side; 2])
-                        .replace("LANES", ["2", "8"][side % 2])
+                        .replace("LANES", &lanes.to_string())
                         .replace("GROUP", "4"),
                 };
                 let product = compiled(&*device, &text).unwrap();
