@@ -365,6 +365,16 @@ impl<'k> Polyhedral<'k> {
         parts.filter_map(affine_condition).collect()
     }
 
+    /// Whether the condition of an instruction depends on loops and symbols alone, and is quasi-affine.
+    pub(crate) fn is_condition_known(&self, insn: InsnId) -> bool {
+        let Some(predicate) = &self.kernel.insns[insn].predicate else { return true };
+        predicate.conjuncts().into_iter().all(|part| {
+            affine_condition(part).is_some_and(|domain| {
+                domain.disjuncts().iter().flatten().all(|c| self.is_symbolic(c.expr()))
+            })
+        })
+    }
+
     /// Constraints by names as a domain; `None` if a name is neither an iname nor a variable.
     pub fn to_domain(&self, disjuncts: &[Vec<isl::Constraint>]) -> Option<Domain> {
         let one = |c: &isl::Constraint| {

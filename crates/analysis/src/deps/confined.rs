@@ -69,17 +69,22 @@ fn common_loops(poly: &Polyhedral, sites: &[AccessSite]) -> Vec<InameId> {
     common
 }
 
-/// Whether the write happens at every point of its loops, on a known element.
+/// Whether the write happens at every point of its loops where its condition holds, which is known, on a known
+/// element.
 pub fn is_certain_write(poly: &Polyhedral, site: &AccessSite) -> bool {
-    is_certain_inside(poly, site, 0)
+    is_known_write(poly, site, 0) && poly.is_condition_known(site.insn)
 }
 
 /// Whether the write happens, in each iteration of its outer loops that there is, at every point of
 /// its loops from this depth on, on a known element.
 fn is_certain_inside(poly: &Polyhedral, site: &AccessSite, depth: usize) -> bool {
+    is_known_write(poly, site, depth) && poly.kernel.insns[site.insn].predicate.is_none()
+}
+
+/// Whether it assigns to a known element, and so are the values of its loops from this depth on.
+fn is_known_write(poly: &Polyhedral, site: &AccessSite, depth: usize) -> bool {
     site.mode == Mode::Assign
         && site.is_affine()
-        && poly.kernel.insns[site.insn].predicate.is_none()
         && poly.loops(site.insn)[depth..].iter().all(|l| poly.is_known(*l))
 }
 
