@@ -369,9 +369,8 @@ impl<'k> Polyhedral<'k> {
     pub(crate) fn is_condition_known(&self, insn: InsnId) -> bool {
         let Some(predicate) = &self.kernel.insns[insn].predicate else { return true };
         predicate.conjuncts().into_iter().all(|part| {
-            affine_condition(part).is_some_and(|domain| {
-                domain.disjuncts().iter().flatten().all(|c| self.is_symbolic(c.expr()))
-            })
+            affine_condition(part)
+                .is_some_and(|domain| domain.disjuncts().iter().flatten().all(|c| self.is_symbolic(c.expr())))
         })
     }
 

@@ -51,7 +51,7 @@ fn program(text: &str, target: Target) -> Result<Program, SolveError> {
     Ok(generate(&kernel, target, &Options::default())?)
 }
 
-/// Work-items that share a row of so many entries on average: the fastest of 1, 2, 4, 8, 16 and 32 on an H200 with
+/// Work-items that share a row, by its entries on average: the fastest of 1, 2, 4, 8, 16 and 32 on an H200 with
 /// 7, 14, 27, 50, 81 and 125 entries (2026-11-29, `results/h200/memory.md`).
 const fn lanes(per_row: usize) -> usize {
     match per_row {
@@ -67,7 +67,7 @@ fn with_lanes(text: &str, lanes: usize) -> String {
     text.replace("LANES", &lanes.to_string()).replace("GROUP", &(128 / lanes).to_string())
 }
 
-/// The product with a matrix by rows, of which one has so many entries on average: on a card several work-items
+/// The product with a matrix by rows, which have `per_row` entries on average: on a card several work-items
 /// share a long row, elsewhere each takes one.
 ///
 /// # Errors

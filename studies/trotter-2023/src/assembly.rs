@@ -9,7 +9,7 @@ use kingpost::forms::element::CellShape;
 use kingpost::forms::form::{FormError, Inputs, action, coefficient};
 use kingpost::forms::lowering::{LoweringOptions, MeshForm};
 use kingpost::forms::mesh::{Mesh, MeshError};
-use kingpost::forms::numbering::NumberingError;
+use kingpost::forms::numbering::{NumberingError, NumberingOrder};
 use kingpost::forms::reference;
 use kingpost::forms::sparse::CsrPattern;
 use kingpost::forms::strategies::SingleCell;
@@ -26,6 +26,7 @@ use std::time::Instant;
 /// Largest difference that passes: sums of a dozen products over two dozen cells.
 pub const TOLERANCE: f64 = 1e-12;
 const PROBLEM: BoundaryValueProblem = BoundaryValueProblem::Poisson;
+const ORDER: NumberingOrder = NumberingOrder::OF_MATRICES;
 
 /// Why there is no time.
 #[derive(Debug, thiserror::Error)]
@@ -92,14 +93,14 @@ fn largest_difference<'n>(pairs: impl Iterator<Item = (&'n f64, &'n f64)>) -> f6
 fn action_form(degree: usize) -> Result<MeshForm, FormError> {
     let space = PROBLEM.space(CellShape::Tetrahedron, degree);
     let form = action(PROBLEM.tangent(&space), coefficient("du", &space));
-    MeshForm::new(&form, &LoweringOptions::new("action"))
+    Ok(MeshForm::new(&form, &LoweringOptions::new("action"))?.in_order(ORDER))
 }
 
 /// The action of the form on a vector, on a device, without a matrix.
 fn product(device: &dyn Device, mesh: &Mesh, degree: usize, x: &[f64]) -> Result<Vec<f64>, MeasureError> {
     let cells = Mapping::from(SingleCell { cells: 32 });
     let programs = FormPrograms::compile(device, action_form(degree)?, &|_| vec![cells.clone()])?;
-    let inputs = Inputs::new().field("du", x.to_vec()).of(programs.form().form());
+    let inputs = Inputs::new().in_order(ORDER).field("du", x.to_vec()).of(programs.form().form());
     let form = DeviceForm::new(device, &programs, mesh, &inputs, &[], &["du"], &mut Arrays::default())?;
     let at = buffer_of(device, x)?;
     let y = buffer_of(device, &vec![0.0; x.len()])?;
@@ -115,7 +116,7 @@ fn columns(mesh: &Mesh, degree: usize, n: usize) -> Result<Vec<Vec<f64>>, Measur
     let column = |j: usize| {
         let mut unit = vec![0.0; n];
         unit[j] = 1.0;
-        Ok(reference::action(form.form(), mesh, &Inputs::new().field("du", unit).of(form.form()))?)
+        Ok(reference::action(form.form(), mesh, &Inputs::new().in_order(ORDER).field("du", unit).of(form.form()))?)
     };
     (0..n).map(column).collect()
 }
@@ -209,7 +210,7 @@ impl OnDevice {
         let form = lowered(PROBLEM, on.degree, strategy, longest)?;
         let programs = FormPrograms::compile(device, form, &|_| vec![mapping.clone()])?;
         let start = Instant::now();
-        let inputs = Inputs::new().of(programs.form().form());
+        let inputs = Inputs::new().in_order(ORDER).of(programs.form().form());
         let arrays = &mut Arrays::default();
         let refused = |e: kingpost::forms::sparse::PatternError| FormError::Discretisation(e.to_string());
         let half: Vec<CsrPattern> = match strategy {

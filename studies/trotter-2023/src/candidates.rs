@@ -5,6 +5,7 @@ use kingpost::forms::Combinator;
 use kingpost::forms::element::CellShape;
 use kingpost::forms::form::FormError;
 use kingpost::forms::lowering::{LoweringOptions, MeshForm};
+use kingpost::forms::numbering::NumberingOrder;
 use kingpost::forms::strategies::{ConstantCells, FewestOperations, Objective, OwnedRows, StraightCells};
 use kingpost::kernels::BoundaryValueProblem;
 use kingpost::solve::AssemblyStrategy;
@@ -22,7 +23,7 @@ pub fn lowered(
 ) -> Result<MeshForm, FormError> {
     let space = problem.space(CellShape::Tetrahedron, degree);
     let options = LoweringOptions::new(format!("{problem}_tangent")).with_matrix(strategy.matrix(longest));
-    MeshForm::new(&problem.tangent(&space), &options)
+    Ok(MeshForm::new(&problem.tangent(&space), &options)?.in_order(NumberingOrder::OF_MATRICES))
 }
 
 /// The mappings that are tried of a strategy: on a processor with these vectors, or on a card.

@@ -7,7 +7,7 @@ use kingpost::Random;
 use kingpost::forms::form::{FormError, Inputs, action, coefficient};
 use kingpost::forms::lowering::{LoweredKernel, LoweringOptions, MeshForm};
 use kingpost::forms::mesh::Mesh;
-use kingpost::forms::numbering::Numbering;
+use kingpost::forms::numbering::{Numbering, NumberingOrder};
 use kingpost::kernels::BoundaryValueProblem;
 use kingpost::runtime::{Device, Timing, TimingOptions, buffer_of, download_values, upload_values};
 use kingpost::solve::{
@@ -45,11 +45,12 @@ pub fn measure(device: &dyn Device, on: &Prepared, degree: usize, seed: u64) -> 
     let n = pattern.row_starts.len() - 1;
     let tangent = programs(device, form)?;
     let arrays = &mut Arrays::default();
-    let inputs = Inputs::new().of(tangent.form().form());
+    let order = NumberingOrder::OF_MATRICES;
+    let inputs = Inputs::new().in_order(order).of(tangent.form().form());
     let assembly = MatrixAssembly::new(device, &tangent, on.mesh(), &inputs, on.patterns(), &[], arrays)?;
     let matrix = CsrOperator::new(device, pattern)?;
     // with one prescribed unknown, roundings of products grow to 1e-8 within these iterations at P2
-    let numbering = Numbering::new(on.mesh(), degree)?;
+    let numbering = Numbering::new_in_order(on.mesh(), degree, order)?;
     let boundary = facet_dofs(on.mesh(), &numbering, &on.mesh().boundary(), &|_| true);
     let values = vec![0.0; boundary.len()];
     let constraints = Constraints::new(device, pattern, &PrescribedValues { unknowns: boundary, values })?;
@@ -63,8 +64,8 @@ pub fn measure(device: &dyn Device, on: &Prepared, degree: usize, seed: u64) -> 
 
     let space = PROBLEM.space(on.mesh().shape(), degree);
     let form = action(PROBLEM.tangent(&space), coefficient("du", &space));
-    let acting = programs(device, MeshForm::new(&form, &LoweringOptions::new("action"))?)?;
-    let inputs = Inputs::new().field("du", vec![0.0; n]).of(acting.form().form());
+    let acting = programs(device, MeshForm::new(&form, &LoweringOptions::new("action"))?.in_order(order))?;
+    let inputs = Inputs::new().field("du", vec![0.0; n]).in_order(order).of(acting.form().form());
     let acts = DeviceForm::new(device, &acting, on.mesh(), &inputs, &[], &["u", "du"], arrays)?;
     let b = buffer_of(device, &Random::new(seed).numbers(n))?;
     let free = FormOperator::new(device, n, &acts, &constraints, &b)?;

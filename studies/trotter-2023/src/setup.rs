@@ -5,7 +5,7 @@ use crate::record::SetUp;
 use crate::{Order, Source};
 use kingpost::forms::form::FormError;
 use kingpost::forms::mesh::Mesh;
-use kingpost::forms::numbering::Numbering;
+use kingpost::forms::numbering::{Numbering, NumberingOrder};
 use kingpost::forms::sparse::{CsrPart, CsrPattern};
 use kingpost::runtime::{Buffer, Device, download_values};
 use kingpost::solve::{DevicePattern, PatternKernels};
@@ -55,7 +55,7 @@ pub fn measure(
     seed: u64,
 ) -> Result<SetUp, MeasureError> {
     let mesh = order.of(mesh.clone(), seed)?;
-    let numbering = Numbering::new(&mesh, degree)?;
+    let numbering = Numbering::new_in_order(&mesh, degree, NumberingOrder::OF_MATRICES)?;
     let (map, width) = (numbering.dofs(), numbering.dofs_per_cell());
     let n = map.iter().max().map_or(0, |last| *last as usize + 1);
     let part = CsrPart { extents: [width, width], rows: map, columns: map };

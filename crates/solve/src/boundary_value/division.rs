@@ -61,7 +61,8 @@ impl<'q> Division<'q> {
             return Ok(Energy::of_part(device, DeviceForm::default(), &[], of_part, components)?);
         }
         let cells = PartMesh::of_cells(self.mesh, self.numbering, own)?;
-        let inputs = Inputs::new().field("u", vec![0.0; cells.dofs.len() * components]);
+        let values = vec![0.0; cells.dofs.len() * components];
+        let inputs = Inputs::new().field("u", values).in_order(self.numbering.order());
         let (inputs, arrays) = (inputs.of(programs.form().form()), &mut Arrays::default());
         let mut form = DeviceForm::default();
         for (place, executable) in programs.executables().enumerate() {

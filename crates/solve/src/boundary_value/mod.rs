@@ -412,7 +412,11 @@ impl Question<'_> {
         times.compile_s = start.elapsed().as_secs_f64();
 
         let start = Instant::now();
-        let lowered = |matrix| MeshForm::new(&problem.tangent(&space), &of("tangent").with_matrix(matrix));
+        let order = self.numbering.order();
+        let lowered = |matrix| {
+            let options = of("tangent").with_matrix(matrix);
+            Ok::<_, FormError>(MeshForm::new(&problem.tangent(&space), &options)?.in_order(order))
+        };
         stage("finding the pattern of the matrix");
         let arrays = &mut self.take_arrays();
         let form = lowered(assembly.pattern())?;
@@ -431,7 +435,7 @@ impl Question<'_> {
         let start = Instant::now();
         stage("uploading arrays");
         let n = of_part.map_or(self.numbering.n_dofs(), |(_, of_part, _)| of_part.dofs.len()) * components;
-        let inputs = Inputs::new().field("u", vec![0.0; n]);
+        let inputs = Inputs::new().field("u", vec![0.0; n]).in_order(order);
         let of_tangent = inputs.of(tangent.form().form());
         let tangent_on_device =
             MatrixAssembly::new(device, &tangent, mesh, &of_tangent, patterns.all(), &["u"], arrays)?;
@@ -547,7 +551,7 @@ impl Question<'_> {
         options: &LoweringOptions,
         mesh: &Mesh,
     ) -> Result<FormPrograms, BoundaryValueSetupError> {
-        self.compiled(device, MeshForm::new(form, options)?, mesh)
+        self.compiled(device, MeshForm::new(form, options)?.in_order(self.numbering.order()), mesh)
     }
 
     fn compiled(

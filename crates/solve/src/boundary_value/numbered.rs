@@ -47,7 +47,7 @@ impl<'m> Numbered<'m> {
             }
         }
         stage("numbering");
-        let numbering = Numbering::new(mesh, degree)?;
+        let numbering = Numbering::new_in_order(mesh, degree, NumberingOrder::OF_MATRICES)?;
         stage("finding the boundary");
         let sides = boundary(devices[0], mesh)?;
         let mut arrays = Arrays::default();
@@ -80,7 +80,7 @@ impl<'m> Numbered<'m> {
                 by_vertices(device, (mesh, &cells), element.as_element(), &lists)?
             }
             false => {
-                let numbering = Numbering::new(mesh, degree)?;
+                let numbering = Numbering::new_in_order(mesh, degree, NumberingOrder::OF_MATRICES)?;
                 let map = buffer_of(device, numbering.dofs()).map_err(SolveError::from)?;
                 (numbering, map)
             }
@@ -132,7 +132,8 @@ fn by_vertices(
     };
     let (numbers, map) = find()?;
     let numbers = download_values(device, &numbers).map_err(SolveError::from)?;
-    Ok((Numbering::of_vertices(mesh, element, NumberingOrder::FirstTouch, numbers)?, map))
+    // of vertices alone, both orders are one
+    Ok((Numbering::of_vertices(mesh, element, NumberingOrder::OF_MATRICES, numbers)?, map))
 }
 
 #[cfg(test)]
@@ -161,7 +162,7 @@ mod tests {
             for (mesh, degree) in all.iter().flat_map(|mesh| [(mesh, 1), (mesh, 2)]) {
                 let what = format!("{}, P{degree}, {} {}", device.info().name, mesh.shape(), mesh.n_cells());
                 let found = Numbered::by(&*device, mesh, degree, AssemblyStrategy::LookupTable).unwrap();
-                let expected = Numbering::new(mesh, degree).unwrap();
+                let expected = Numbering::new_in_order(mesh, degree, NumberingOrder::OF_MATRICES).unwrap();
                 assert_eq!(found.numbering, expected, "{what}");
                 assert_eq!(found.sides, mesh.boundary(), "{what}");
                 let mut arrays = found.arrays;

@@ -46,7 +46,8 @@ impl PartMesh {
     /// As [`PartMesh::new`].
     pub fn of_cells(mesh: &Mesh, numbering: &Numbering, cells: Vec<usize>) -> Result<Self, SolveError> {
         let of_part = mesh.part(&cells).map_err(|e| refused(&e))?;
-        let of_cells = Numbering::of(&of_part, numbering.element()).map_err(|e| refused(&e))?;
+        let of_cells = Numbering::of_in_order(&of_part, numbering.element(), numbering.order())
+            .map_err(|e| refused(&e))?;
         let mut dofs = vec![0; of_cells.n_dofs()];
         for (place, cell) in cells.iter().enumerate() {
             for (of_part, dof) in of_cells.cell(place).iter().zip(numbering.cell(*cell)) {
