@@ -34,14 +34,17 @@ FEWER = {
     "rows in [32, 64, 128]": "rows in [64, 128]",
     "columns in [32, 64, 128]": "columns in [128]",
 }
+# a trial with a run so many times as long as the median shared the card with a process that began
+INTERRUPTED = 50
 MORE_TIME = 1.05  # what an objective of energy may cost
 WANTED = 0.15
 
 
 def measured(record):
-    """The measurement of a record; none if it was refused or cut short."""
+    """The measurement of a record; none if it was refused, cut short or interrupted."""
     found = record["outcome"].get("measured")
-    return found if found and not found["cut_short"] else None
+    is_whole = found and not found["cut_short"] and found["max_s"] < INTERRUPTED * found["median_s"]
+    return found if is_whole else None
 
 
 def fastest(case, records, number, within):
