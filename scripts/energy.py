@@ -34,7 +34,7 @@ FEWER = {
     "rows in [32, 64, 128]": "rows in [64, 128]",
     "columns in [32, 64, 128]": "columns in [128]",
 }
-# a trial with a run so many times as long as the median shared the card with a process that began
+# a trial with a run that took as many medians shared the card with a process that began
 INTERRUPTED = 50
 MORE_TIME = 1.05  # what an objective of energy may cost
 WANTED = 0.15

@@ -412,11 +412,7 @@ impl Question<'_> {
         times.compile_s = start.elapsed().as_secs_f64();
 
         let start = Instant::now();
-        let order = self.numbering.order();
-        let lowered = |matrix| {
-            let options = of("tangent").with_matrix(matrix);
-            Ok::<_, FormError>(MeshForm::new(&problem.tangent(&space), &options)?.in_order(order))
-        };
+        let lowered = |matrix| self.lowered(&problem.tangent(&space), &of("tangent").with_matrix(matrix));
         stage("finding the pattern of the matrix");
         let arrays = &mut self.take_arrays();
         let form = lowered(assembly.pattern())?;
@@ -435,7 +431,7 @@ impl Question<'_> {
         let start = Instant::now();
         stage("uploading arrays");
         let n = of_part.map_or(self.numbering.n_dofs(), |(_, of_part, _)| of_part.dofs.len()) * components;
-        let inputs = Inputs::new().field("u", vec![0.0; n]).in_order(order);
+        let inputs = Inputs::new().field("u", vec![0.0; n]).in_order(self.numbering.order());
         let of_tangent = inputs.of(tangent.form().form());
         let tangent_on_device =
             MatrixAssembly::new(device, &tangent, mesh, &of_tangent, patterns.all(), &["u"], arrays)?;
@@ -551,7 +547,11 @@ impl Question<'_> {
         options: &LoweringOptions,
         mesh: &Mesh,
     ) -> Result<FormPrograms, BoundaryValueSetupError> {
-        self.compiled(device, MeshForm::new(form, options)?.in_order(self.numbering.order()), mesh)
+        self.compiled(device, self.lowered(form, options)?, mesh)
+    }
+
+    fn lowered(&self, form: &Form, options: &LoweringOptions) -> Result<MeshForm, FormError> {
+        Ok(MeshForm::new(form, options)?.in_order(self.numbering.order()))
     }
 
     fn compiled(
