@@ -129,6 +129,11 @@ impl FormCase {
         self.problem(Mesh::unit(self.lowered.cell, divisions), seed)
     }
 
+    /// Whether degrees of freedom are numbered [by dimension](NumberingOrder::ByDimension).
+    pub(super) fn is_by_dimension(&self) -> bool {
+        self.order == NumberingOrder::ByDimension
+    }
+
     /// The form on the mesh that is measured.
     pub(super) fn problem_to_measure(&self, seed: u64) -> Result<Problem, String> {
         let mesh = match &self.mesh {

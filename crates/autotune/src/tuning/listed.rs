@@ -8,7 +8,7 @@ use kingpost_ir::{AddressSpace, Affine, Kernel};
 use kingpost_primitives::lists::Definition;
 use kingpost_run::{Problem, exclusive_room, list_room};
 use kingpost_strategies::Mapping;
-use kingpost_strategies::{ListedCells, with_modes, words_in_registers};
+use kingpost_strategies::{Combinator, ListedCells, MapRuns, StoredFactors, with_modes, words_in_registers};
 
 /// Cells of a group that are tried.
 const CELLS: [u64; 2] = [64, 128];
@@ -40,8 +40,8 @@ impl Variant {
     }
 }
 
-/// What to try on a case: what suits [its form](candidates), what depends on its mesh, and both
-/// forms of [much local memory](with_dynamic_local).
+/// What to try on a case: what suits [its form](candidates), what depends on its mesh or the numbers of
+/// its degrees of freedom, and both forms of [much local memory](with_dynamic_local).
 ///
 /// # Errors
 /// As [`candidates`].
@@ -53,10 +53,31 @@ pub fn candidates_on_mesh(
 ) -> Result<Vec<Candidate>, CandidatesError> {
     let mut found = candidates(&case.lowered, case.workload.size, model, local_bytes, budget)?;
     if budget > 0 {
+        if model.is_card() {
+            found.extend(in_runs(case, &found));
+        }
         found.extend(listed(case, model, local_bytes));
         found.extend(with_dynamic_local(&case.lowered, &found));
     }
     Ok(found)
+}
+
+/// What is found that transfers the degrees of freedom of each dimension separately, with the first
+/// numbers of runs instead of maps: of cases whose numbers have them.
+fn in_runs(case: &FormCase, found: &[Candidate]) -> Vec<Candidate> {
+    let cell = case.lowered.cell;
+    let has_runs = case.is_by_dimension() && cell.dim() > 1;
+    let Some(parts) = case.lowered.entity_parts().filter(|_| has_runs) else { return Vec::new() };
+    let entities = (0..=cell.dim()).map(|dim| cell.entities(dim).len() as u64);
+    let runs: Vec<[u64; 2]> = parts.iter().zip(entities).map(|(part, count)| [part / count, count]).collect();
+    let in_parts = found.iter().map(|c| &c.parameters);
+    let in_parts = in_parts.filter(|mapping| mapping.with_parts(&parts).as_ref() == Some(*mapping));
+    let of = |mapping: &Mapping| {
+        // stored geometry reads no vertices
+        let by_vertices = mapping.find::<StoredFactors>().is_none();
+        Candidate::unranked(MapRuns { runs: runs.clone(), by_vertices }.before(mapping.clone()))
+    };
+    in_parts.map(of).collect()
 }
 
 /// The same in the order in which the [throughput model](ThroughputModel) predicts their times, on
