@@ -153,11 +153,17 @@ pub fn exclusive_room(definitions: &[Definition], memory: &Memory) -> Result<Vec
     Ok(room)
 }
 
-/// Refuses lists without room for the maps of `memory`.
+/// Refuses lists without room for the maps of `memory`, and runs that these do not have.
 ///
 /// # Errors
-/// The first list that is too short, a map without values.
+/// The first list that is too short, the first broken run, a map without values.
 pub fn check_room(definitions: &[Definition], memory: &Memory) -> Result<(), SetUpError> {
+    for definition in definitions {
+        match definition {
+            Definition::Runs(runs) => drop(starts(runs, memory)?),
+            Definition::Kernel(_) | Definition::Rows(_) | Definition::Lists(_) => {}
+        }
+    }
     each_lists(definitions, memory, &mut |lists, map| Ok(lists.compute(map).map(drop)?))
 }
 
@@ -214,11 +220,16 @@ fn reorder(rows: &RowOrder, memory: &mut Memory, done: &mut SetUp) -> Result<(),
     Ok(())
 }
 
+/// The first numbers of the runs of a map, or their distance from others.
+fn starts(runs: &RunStarts, memory: &Memory) -> Result<Vec<i64>, SetUpError> {
+    let above = runs.above.as_ref().map_or(Ok(Vec::new()), |above| integers(above, memory))?;
+    Ok(runs.compute(&integers(&runs.map, memory)?, &above)?)
+}
+
 /// Computes the first numbers of the runs of a map on the host.
 fn start_runs(runs: &RunStarts, memory: &mut Memory, done: &mut SetUp) -> Result<(), SetUpError> {
     let start = Instant::now();
-    let above = runs.above.as_ref().map_or(Ok(Vec::new()), |above| integers(above, memory))?;
-    let starts = runs.compute(&integers(&runs.map, memory)?, &above)?;
+    let starts = starts(runs, memory)?;
     let ty = memory.get(&runs.map).map_or(ScalarType::I64, Value::ty);
     // they are entries of the map
     let value = Value::of_integers(ty, &starts).unwrap_or(Value::I64(starts));

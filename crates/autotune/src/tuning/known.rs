@@ -44,6 +44,9 @@ pub const DATABASE: &str = "tune-output/trials.jsonl";
 /// What a line with a mapping of combined degrees of freedom contains.
 const ORBITS: &str = "\"orbits\"";
 
+/// What the text of a mapping has that takes runs of degrees of freedom.
+const RUNS: &str = "\"map_runs\"";
+
 /// The fastest mappings of whole kinds of devices: the architecture, the device they were measured
 /// on, and a line a case, as `kingpost results --mapping` prints it.
 const SHIPPED: [(&str, &str, &str); 1] =
@@ -261,7 +264,8 @@ fn shipped(form: &dyn CellKernel, sought: Sought<'_>, device: &DeviceInfo) -> Ve
     let form_sizes = sizes.as_ref().ok().map(|points| FormSizes { points, modes: modes.as_ref() });
     // a kernel without a form of symmetric tables takes what is known without orbits
     let is_symmetric = form.symmetric().is_ok();
-    let usable = text.lines().filter(|line| is_symmetric || !line.contains(ORBITS));
+    // runs are those of one degree
+    let usable = text.lines().filter(|line| (is_symmetric || !line.contains(ORBITS)) && !line.contains(RUNS));
     let usable = usable.collect::<Vec<_>>().join("\n");
     let near = form_sizes.and_then(|sizes| similar(sizes, sought.dim, &usable));
     let near = near.map(|(case, mapping)| {

@@ -276,7 +276,7 @@ fn squares_and_cubes_are_factorised() {
 /// What a shipped mapping needs to suit a kernel.
 fn kind(mapping: &Mapping) -> &'static str {
     match mapping.name() {
-        "dynamic_local" => mapping.then().map_or("nothing", kind),
+        "dynamic_local" | "map_runs" => mapping.then().map_or("nothing", kind),
         "rules" => "rules",
         "orbits" => "orbits",
         "modes" | "matrix_cells" | "matrix_groups" => "modes",
