@@ -6,7 +6,8 @@ usage: scripts/reserved_words.py > crates/codegen/src/names/words.txt
 The words come from what is installed: the C headers through `cc`, clang's and pocl's headers of OpenCL C, and the
 headers inside NVRTC's library of built-ins (scripts/cuda-wheels.sh). Words with a leading underscore are left out:
 no generated name has one. A name too many costs a suffix, a name too few a kernel that does not compile; so macros,
-functions, types and enumerators all count, whether or not a kernel could shadow them.
+functions, types and enumerators all count, whether or not a kernel could shadow them. Words of HIP come from its
+headers (scripts/amd-compiler.sh), without the families that `names.rs` knows.
 """
 
 import ctypes
@@ -135,8 +136,30 @@ def known_to_nvrtc(nvrtc, words):
     return {w for k, w in enumerate(words, 1) if k not in unknown}
 
 
+def of_hip():
+    """Macros, and names at global scope, of a source of HIP that includes its header."""
+    amd = f"{ROOT}/target/amd"
+    command = [f"{amd}/llvm/bin/clang", f"--rocm-path={amd}", "-x", "hip", "--offload-arch=gfx942", "--cuda-device-only"]
+    header = "#include <hip/hip_runtime.h>\n"
+
+    def clang(*arguments, source=header):
+        return subprocess.run([*command, *arguments, "-"], input=source, capture_output=True, text=True)
+
+    words = set(re.findall(r"^#define (\w+)", clang("-E", "-dM").stdout, re.M))
+    text = re.sub(r'"[^"]*"|^#.*', "", clang("-E", "-P").stdout, flags=re.M)
+    named = sorted(set(re.findall(r"\b[A-Za-z]\w+", text)) - words)
+    if not named:
+        sys.exit("no headers of HIP; run scripts/amd-compiler.sh")
+    lines = [f"namespace p {{ using ::{word}; }}" for word in named]
+    source = header + '#line 1 "words"\n' + "\n".join(lines)
+    log = clang("-fsyntax-only", "-ferror-limit=0", source=source).stderr
+    unknown = {int(k) for k in re.findall(r"^words:(\d+):\d+: error", log, re.M)}
+    words.update(word for k, word in enumerate(named, 1) if k not in unknown)
+    return {word for word in words if not re.match(r"hip[A-Z]|HIP_", word)}
+
+
 def main():
-    words = of_c() | of_opencl() | of_cuda() | set(KEYWORDS) | set(PRINTED) | set(CUDA)
+    words = of_c() | of_opencl() | of_cuda() | of_hip() | set(KEYWORDS) | set(PRINTED) | set(CUDA)
     for element in ELEMENTS:
         words.update(f"{element}{width}" for width in WIDTHS)
         words.update(f"make_{element}{width}" for width in WIDTHS)

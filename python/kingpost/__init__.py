@@ -1,4 +1,4 @@
-"""Kingpost: variational forms and loop programs to CUDA, OpenCL and C.
+"""Kingpost: variational forms and loop programs to CUDA, HIP, OpenCL and C.
 
 A :class:`Kernel` is a loop program. A :class:`Schedule` transforms it by steps, each of which is
 proved legal before it is applied. :func:`compile` makes a function on arrays of it, and

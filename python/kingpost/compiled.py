@@ -461,7 +461,7 @@ def _compiled_again(
 
 
 def source(kernel: Union[Kernel, Schedule, str], target: str) -> str:
-    """The source of a kernel for ``c``, ``opencl`` or ``cuda``; no device is needed."""
+    """The source of a kernel for ``c``, ``opencl``, ``cuda`` or ``hip``; no device is needed."""
     if isinstance(kernel, Schedule):
         kernel = kernel.kernel
     elif isinstance(kernel, str):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from kingpost.schedule import Schedule
 
 #: The language of each target, as Pygments calls it.
-LANGUAGES = {"c": "c", "opencl": "c", "cuda": "cuda"}
+LANGUAGES = {"c": "c", "opencl": "c", "cuda": "cuda", "hip": "cuda"}
 
 
 def highlighted(text: str, language: str) -> str:

@@ -201,7 +201,7 @@ impl Program {
     #[getter]
     fn keeps(&self) -> bool {
         let keeps = match self.program.target {
-            Target::C | Target::Cuda => true,
+            Target::C | Target::Cuda | Target::Hip => true,
             Target::OpenCl => false,
         };
         let is_scratch = |spec: &ArgSpec| matches!(spec.kind, ArgKind::Scratch { .. });

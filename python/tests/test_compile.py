@@ -97,7 +97,7 @@ def test_a_compiled_kernel_says_what_it_is():
     assert repr(axpy) == "<kingpost.Compiled axpy(n: i32, a: f64, x: f64[n], y: f64[n] inout) for c>"
     assert "axpy" in axpy._repr_html_()
     assert "__global__" in kingpost.source(AXPY, "cuda")
-    with pytest.raises(kingpost.Unavailable, match="no target `metal`; there are `cuda`, `opencl`, `c`"):
+    with pytest.raises(kingpost.Unavailable, match="no target `metal`; there are `cuda`, `hip`, `opencl`, `c`"):
         kingpost.source(AXPY, "metal")
     with pytest.raises(kingpost.Unavailable, match="no device `metal`; there are: "):
         kingpost.compile(AXPY, "metal")

@@ -1,5 +1,6 @@
 //! The code of a kernel before it is printed.
 
+use crate::ast::{CodePiece, Intrinsic};
 use crate::function::Function;
 use crate::notes::Note;
 use crate::plan::Precondition;
@@ -25,4 +26,22 @@ pub struct Code {
     pub sub_group: SubGroup,
     /// How the target's memory serves them.
     pub banks: Banks,
+}
+
+/// Code with pieces for its words `$name`; none for a word is nothing.
+pub(crate) fn filled(code: &str, piece: impl Fn(&str) -> Option<CodePiece>) -> Vec<CodePiece> {
+    let mut pieces = Vec::new();
+    for (k, part) in code.split('$').enumerate() {
+        let end = part.find(|c: char| !c.is_ascii_lowercase()).filter(|_| k > 0).unwrap_or(part.len());
+        let (word, rest) = if k > 0 { part.split_at(end) } else { ("", part) };
+        pieces.extend(piece(word));
+        pieces.push(CodePiece::Text(rest.into()));
+    }
+    pieces
+}
+
+/// Statements that come from no instruction.
+pub(crate) fn plain(name: &str, pieces: Vec<CodePiece>) -> Intrinsic {
+    let (written, origins) = (Vec::new(), Vec::new());
+    Intrinsic { name: name.to_owned(), pieces, written, origins, together: 0, asynchronous: false }
 }

@@ -158,3 +158,13 @@ pub enum CodegenError {
     #[error("bug of kingpost: {what}; please report this kernel:\n{kernel}")]
     Internal { what: String, kernel: String },
 }
+
+/// `a, b or c`.
+pub(crate) fn or(items: impl IntoIterator<Item = impl ToString>) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    match items.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        Some((last, _)) => last.clone(),
+        None => String::new(),
+    }
+}

@@ -1,4 +1,4 @@
-//! Turns a kernel into CUDA, OpenCL or C source with a launch plan.
+//! Turns a kernel into CUDA, HIP, OpenCL or C source with a launch plan.
 //!
 //! ```text
 //! Kernel ──place──► PlacedKernel ──lower──► Code (ast) ──print──► Program { source, plan }

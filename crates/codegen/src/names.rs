@@ -5,13 +5,13 @@ use kingpost_ir::Kernel;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// Words that mean something to a compiler of C, CUDA or OpenCL, or that the printers use, sorted:
+/// Words that mean something to a compiler of C, CUDA, HIP or OpenCL, or that the printers use, sorted:
 /// `scripts/reserved_words.py` makes the file from the compilers' own headers.
 static WORDS: LazyLock<Vec<&str>> = LazyLock::new(|| include_str!("names/words.txt").lines().collect());
 
 /// First letters of words that belong to a target, whatever follows: each version of its headers
 /// adds some.
-const FAMILIES: [&str; 6] = ["kingpost_", "cl_", "CL_", "CLK_", "CUDA_", "NV_"];
+const FAMILIES: [&str; 7] = ["kingpost_", "cl_", "CL_", "CLK_", "CUDA_", "NV_", "HIP_"];
 
 /// Names in use, and fresh ones.
 #[derive(Clone, Debug)]
@@ -57,10 +57,13 @@ impl Names {
 /// scope, some everywhere.
 fn identifier(stem: &str) -> String {
     let word: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    let is_cuda = word.strip_prefix("cuda").is_some_and(|rest| rest.starts_with(|c: char| c.is_uppercase()));
+    let goes_on = |rest: &str| rest.starts_with(|c: char| c.is_uppercase());
+    let is_runtime = ["cuda", "hip"].iter().any(|first| word.strip_prefix(first).is_some_and(goes_on));
     match word.chars().next() {
         Some('_') => format!("v{word}"),
-        Some(c) if !c.is_ascii_digit() && !is_cuda && !FAMILIES.iter().any(|f| word.starts_with(f)) => word,
+        Some(c) if !c.is_ascii_digit() && !is_runtime && !FAMILIES.iter().any(|f| word.starts_with(f)) => {
+            word
+        }
         Some(_) | None => format!("v_{word}"),
     }
 }
@@ -144,6 +147,8 @@ mod tests {
             ("v_kingpost_x", "v_kingpost_x_2"),
             ("cudaMalloc", "v_cudaMalloc"),
             ("cuda_mass", "cuda_mass"),
+            ("hipMalloc", "v_hipMalloc"),
+            ("hips", "hips"),
             ("CLK_LOCAL", "v_CLK_LOCAL"),
         ];
         for (stem, name) in cases {

@@ -9,8 +9,9 @@
 //! On a host groups run in order, and nobody waits.
 
 use crate::ast::{CodePiece, Declare, Expr, Intrinsic, Name, Op, Place, Stmt};
+use crate::code::{filled, plain};
 use crate::env::Env;
-use crate::error::CodegenError;
+use crate::error::{CodegenError, or};
 use crate::function::Param;
 use crate::placed::PlacedKernel;
 use crate::plan::{ArgKind, HostExpr, LaunchPlan};
@@ -26,7 +27,7 @@ const FRONT: i64 = 2;
 pub(crate) struct Ordered {
     awaits: &'static Awaits,
     /// The arrays, and how their elements are written and read.
-    vars: Vec<(VarId, [&'static str; 2])>,
+    vars: Vec<(VarId, [String; 2])>,
     /// Shared by a group: its number, and the number of the launch in the upper half of a word.
     turn: Name,
     /// The number of the launch.
@@ -54,13 +55,12 @@ impl Ordered {
                 let other = other.description();
                 other.is_host() || other.awaits.is_some()
             };
-            let others: Vec<String> = Target::ALL.iter().filter(can).map(ToString::to_string).collect();
-            let others = others.join(" or ");
+            let others = or(Target::ALL.iter().filter(can));
             return Err(CodegenError::NoOrderedGroups { target: target.target, others });
         };
         let element = |var: &VarId| {
             let ty = placed.kernel.vars[*var].ty;
-            (awaits.element)(ty).map(|code| (*var, code)).ok_or_else(|| CodegenError::Internal {
+            awaits.element(ty).map(|code| (*var, code)).ok_or_else(|| CodegenError::Internal {
                 what: format!("groups wait for elements of type {ty}"),
                 kernel: kingpost_ir::text::print(placed.kernel),
             })
@@ -72,8 +72,8 @@ impl Ordered {
     }
 
     /// How elements of an array are written and read, if groups wait for them.
-    fn code(&self, var: VarId) -> Option<[&'static str; 2]> {
-        self.vars.iter().find(|(other, _)| *other == var).map(|(_, code)| *code)
+    fn code(&self, var: VarId) -> Option<&[String; 2]> {
+        self.vars.iter().find(|(other, _)| *other == var).map(|(_, code)| code)
     }
 
     /// What a group shares.
@@ -89,14 +89,9 @@ impl Ordered {
             self.vars.first().map(|(var, _)| Place::element(names[var.index()].clone(), Expr::int(0)));
         let values: Vec<_> =
             counter.into_iter().map(|c| ("counter", CodePiece::Address(Expr::Load(c)))).collect();
-        let take = Intrinsic {
-            name: "the next number of the launch".into(),
-            pieces: self.pieces(self.awaits.start, &values),
-            written: vec![self.turn.clone()],
-            origins: Vec::new(),
-            together: 0,
-            asynchronous: false,
-        };
+        let pieces = self.pieces(self.awaits.start, &values);
+        let written = vec![self.turn.clone()];
+        let take = Intrinsic { written, ..plain("the next number of the launch", pieces) };
         let number = Expr::Cast(ty, Box::new(own(0)));
         vec![
             Stmt::Intrinsic(take),
@@ -134,34 +129,21 @@ impl Ordered {
     }
 
     fn statement(&self, code: &str, values: &[(&str, CodePiece)], written: &Name, origin: InsnId) -> Stmt {
-        Stmt::Intrinsic(Intrinsic {
-            name: "groups in order".into(),
-            pieces: self.pieces(code, values),
-            written: vec![written.clone()],
-            origins: vec![origin],
-            together: 0,
-            asynchronous: false,
-        })
+        let (written, origins) = (vec![written.clone()], vec![origin]);
+        Stmt::Intrinsic(Intrinsic { written, origins, ..plain("groups in order", self.pieces(code, values)) })
     }
 
     /// Code with values for its words `$name`.
     fn pieces(&self, code: &str, values: &[(&str, CodePiece)]) -> Vec<CodePiece> {
-        let mut pieces = Vec::new();
-        for (k, part) in code.split('$').enumerate() {
-            let end = part.find(|c: char| !c.is_ascii_lowercase()).filter(|_| k > 0).unwrap_or(part.len());
-            let (word, rest) = if k > 0 { part.split_at(end) } else { ("", part) };
-            let own = match word {
-                "low" => Some(&self.words[0]),
-                "high" => Some(&self.words[1]),
-                "turn" => Some(&self.turn),
-                "launch" => Some(&self.launch),
-                _ => None,
-            };
-            pieces.extend(own.map(|name| CodePiece::Text(name.to_string())));
-            pieces.extend(values.iter().filter(|(name, _)| *name == word).map(|(_, piece)| piece.clone()));
-            pieces.push(CodePiece::Text(rest.into()));
-        }
-        pieces
+        let value =
+            |word: &str| values.iter().find(|(name, _)| *name == word).map(|(_, piece)| piece.clone());
+        filled(code, |word| match word {
+            "low" => Some(CodePiece::Text(self.words[0].to_string())),
+            "high" => Some(CodePiece::Text(self.words[1].to_string())),
+            "turn" => Some(CodePiece::Text(self.turn.to_string())),
+            "launch" => Some(CodePiece::Text(self.launch.to_string())),
+            _ => value(word),
+        })
     }
 
     /// The parameters of the code: arrays of words.

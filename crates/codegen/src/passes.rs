@@ -229,7 +229,7 @@ fn work_items(work: &mut Work<'_>) -> Result<(), CodegenError> {
 fn local_arrays(work: &mut Work<'_>) -> Result<(), CodegenError> {
     let begins = work.completions.begins().iter().map(|begin| {
         let pieces = vec![CodePiece::Text(begin.text.clone())];
-        Stmt::Intrinsic(registers::plain("what completes asynchronous calls", pieces))
+        Stmt::Intrinsic(crate::code::plain("what completes asynchronous calls", pieces))
     });
     let locals = work.storage.locals.iter().cloned().map(Stmt::Declare);
     work.function.body.splice(0..0, locals.chain(begins));

@@ -7,7 +7,7 @@ use crate::callees;
 pub use crate::code::Code;
 use crate::completions::Completions;
 use crate::env::Env;
-use crate::error::CodegenError;
+use crate::error::{CodegenError, or};
 use crate::find_notes;
 use crate::function::TensorParam;
 use crate::interval::Interval;
@@ -213,12 +213,9 @@ pub(crate) fn lower(
     Ok((code, axes))
 }
 
-/// A kernel that names no width, and holds nothing in sub-groups, runs in any.
 fn check_width(kernel: &Kernel, target: &TargetDescription) -> Result<(), CodegenError> {
-    let is_free =
-        kernel.sub_group.is_default() && kernel.vars.values().all(|v| v.space != AddressSpace::SubGroup);
     match target.widths() {
-        Some(widths) if !is_free && !target.has_width(kernel.sub_group) => {
+        Some(widths) if !target.has_width(kernel.sub_group) => {
             let others = Target::ALL.iter().filter(|other| other.description().has_width(kernel.sub_group));
             Err(CodegenError::SubGroupWidth {
                 found: kernel.sub_group,
@@ -228,16 +225,6 @@ fn check_width(kernel: &Kernel, target: &TargetDescription) -> Result<(), Codege
             })
         }
         Some(_) | None => Ok(()),
-    }
-}
-
-/// `a, b or c`.
-fn or(items: impl IntoIterator<Item = impl ToString>) -> String {
-    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
-    match items.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-        Some((last, _)) => last.clone(),
-        None => String::new(),
     }
 }
 

@@ -25,12 +25,6 @@ pub(crate) fn hold(
     walk(body, &held);
 }
 
-/// Statements that come from no instruction.
-pub(crate) fn plain(name: &str, pieces: Vec<CodePiece>) -> Intrinsic {
-    let (written, origins) = (Vec::new(), Vec::new());
-    Intrinsic { name: name.to_owned(), pieces, written, origins, together: 0, asynchronous: false }
-}
-
 fn walk(block: &mut Block, held: &dyn Fn(&Name) -> Vec<Stmt>) {
     for mut stmt in std::mem::take(block) {
         if let Some(body) = stmt.body_mut() {
@@ -79,7 +73,7 @@ fn statements(array: &Private, class: fn(ScalarType) -> &'static str) -> Vec<Stm
         pieces.push(CodePiece::Text(");".into()));
         Stmt::Intrinsic(Intrinsic {
             written: vec![array.name.clone()],
-            ..plain("what calls have updated", pieces)
+            ..crate::code::plain("what calls have updated", pieces)
         })
     };
     all.chunks(SOME).map(of_some).collect()

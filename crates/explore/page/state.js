@@ -23,7 +23,7 @@ const rich = (tag, attrs, text) => Object.assign(el(tag, attrs), { innerHTML: te
 const count = (n) => n.toLocaleString("en");
 const KINDS = ["flow", "anti", "output", "update"];
 const DASHES = { anti: "5 3", output: "2 3", update: "8 2 2 2" };
-const TARGETS = { cuda: "CUDA", opencl: "OpenCL", c: "C" };
+const TARGETS = { cuda: "CUDA", hip: "HIP", opencl: "OpenCL", c: "C" };
 
 let D = null; // the data
 const state = {

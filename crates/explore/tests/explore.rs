@@ -242,7 +242,7 @@ fn chosen_parameters_keep_assumptions() {
 fn sources_and_counts_are_those_of_each_step() {
     let explored = matmul(70);
     let last = explored.steps.last().unwrap();
-    assert_eq!(last.sources.keys().copied().collect::<Vec<_>>(), ["c", "cuda", "opencl"]);
+    assert_eq!(last.sources.keys().copied().collect::<Vec<_>>(), ["c", "cuda", "hip", "opencl"]);
     let cuda = &last.sources["cuda"];
     assert!(cuda.text.lines.iter().any(|line| line.contains("__syncthreads")));
     let launch = cuda.launch.as_ref().unwrap();

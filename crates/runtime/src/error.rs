@@ -503,6 +503,7 @@ fn feature_text(feature: Feature) -> String {
         Feature::OneComputeCapability(c) => {
             format!("compute capability {}.{}, no other", c / 10, c % 10)
         }
+        Feature::Gfx9(number) => format!("`gfx{number:x}` or a later one of its generation"),
     }
 }
 

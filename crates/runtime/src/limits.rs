@@ -17,6 +17,8 @@ pub(crate) fn check_limits(program: &Program, info: &DeviceInfo) -> Result<(), R
             Feature::Int64Atomics => info.int64_atomics,
             Feature::ComputeCapability(needed) => capability(info).is_some_and(|has| has >= needed),
             Feature::OneComputeCapability(needed) => capability(info) == Some(needed),
+            // no backend runs HIP yet
+            Feature::Gfx9(_) => false,
         };
         if !has {
             return Err(RuntimeError::MissingFeature { entry, feature, device });

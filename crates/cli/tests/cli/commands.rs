@@ -90,7 +90,7 @@ fn a_timed_run_writes_what_it_made() {
 
 #[test]
 fn print_gives_the_same_bytes_twice() {
-    for target in ["kernel", "cuda", "opencl", "c"] {
+    for target in ["kernel", "cuda", "hip", "opencl", "c"] {
         let args = ["print", "laplace", "--dim", "3", "--degree", "4", "--target", target];
         let first = good(&args);
         assert!(first.len() > 1000);
@@ -124,7 +124,7 @@ fn code_is_shown_after_each_pass() {
     assert_eq!(headings, named.collect::<Vec<_>>());
     assert!(all.contains(&lowered), "{all}");
     let said = bad(&["print", "mass", "--dim", "2", "--after", "lower"], 2);
-    assert!(said.contains("passes are of a target's code; add --target cuda, opencl or c"), "{said}");
+    assert!(said.contains("passes are of a target's code; add --target cuda, hip, opencl or c"), "{said}");
     let said = bad(&[&args[..], &["--after", "lwer"]].concat(), 2);
     assert!(said.contains("lower"), "{said}");
 }
@@ -300,12 +300,12 @@ for i in 0..n {g.0}\n  for j in 0..floor_div(n, 4)\n    for v in 0..4 {vector}\n
 for g in 0..n {g.0}\n  for l in 0..32\n    copy: t[l] = x[g, l]\n  for i in 0..32 {l.0}\n    use: y[g, i] = t[31 - i]\n";
     let copy = write(dir.path(), "copy.kingpost", copy);
     let note = "`l` runs on one work-item of a group, at index 0 of l.0: `copy`";
-    for target in ["cuda", "opencl", "c"] {
+    for target in ["cuda", "hip", "opencl", "c"] {
         let text = good(&["print", &copy, "--target", target]);
         assert!(text.contains(&format!("// note: {note}")) && text.contains("== 0"), "{text}");
     }
     let counted = good(&["stats", &copy, "--param", "n=2"]);
-    assert!(counted.contains(&format!("note (cuda, opencl): {note}")), "{counted}");
+    assert!(counted.contains(&format!("note (cuda, hip, opencl): {note}")), "{counted}");
 }
 
 /// What a recipe assumes of a map is checked on the real one when that is asked for.

@@ -2,7 +2,7 @@
 
 use super::Lower;
 use crate::ast::{CodePiece, For, Stmt};
-use crate::registers::plain;
+use crate::code::plain;
 use kingpost_ir::{Affine, InameId};
 
 impl Lower<'_> {

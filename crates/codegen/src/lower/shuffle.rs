@@ -8,10 +8,11 @@
 use super::Lower;
 use crate::ast::{CodePiece, Declare, Expr, Intrinsic, Op, Place, Stmt};
 use crate::axes::{Axes, is_replicated};
+use crate::code::{filled, plain};
 use crate::complex::ComplexOp;
 use crate::error::CodegenError;
 use crate::placed::PlacedKernel;
-use crate::target::{ShuffleWord, SubGroups};
+use crate::target::SubGroups;
 use crate::value::{Value, arithmetic};
 use kingpost_analysis::placement::index_origin;
 use kingpost_ir::{Access, Affine, AxisTag, Id, InameId, InsnId, Variable};
@@ -87,25 +88,23 @@ impl<'k> Lower<'k> {
             if var.ty.is_complex() { &[Some(ComplexOp::Real), Some(ComplexOp::Imag)] } else { &[None] };
         let member = |part: &Option<ComplexOp>| part.and_then(ComplexOp::member).map(|m| format!(".{m}"));
         let held = || Expr::Load(place.clone());
-        let piece = |part: &Option<ComplexOp>, word: &ShuffleWord| match word {
-            ShuffleWord::Text(text) => CodePiece::Text((*text).into()),
-            ShuffleWord::To => CodePiece::Text(format!("{name}{}", member(part).unwrap_or_default())),
-            ShuffleWord::Mask => CodePiece::Text(self.row_mask(width)),
-            ShuffleWord::Value => CodePiece::Value(match part {
+        let text = |text: String| Some(CodePiece::Text(text));
+        let piece = |part: &Option<ComplexOp>, word: &str| match word {
+            "to" => text(format!("{name}{}", member(part).unwrap_or_default())),
+            "mask" => text(self.row_mask(width)),
+            "value" => Some(CodePiece::Value(match part {
                 Some(part) => Expr::Complex(*part, var.ty, vec![held()]),
                 None => held(),
-            }),
-            ShuffleWord::Lane => CodePiece::Value(lane.clone()),
-            ShuffleWord::Width => CodePiece::Text(width.to_string()),
+            })),
+            "lane" => Some(CodePiece::Value(lane.clone())),
+            "width" => text(width.to_string()),
+            _ => None,
         };
         let declared = Declare::scalar(name.clone(), var.ty, None);
-        let shuffle = |part: &Option<ComplexOp>| Intrinsic {
-            name: format!("shuffle of {}", var.name),
-            pieces: shuffle.iter().map(|word| piece(part, word)).collect(),
-            written: vec![name.clone()],
-            origins: Vec::new(),
-            together: 1,
-            asynchronous: false,
+        let shuffle = |part: &Option<ComplexOp>| {
+            let pieces = filled(shuffle, |word| piece(part, word));
+            let written = vec![name.clone()];
+            Intrinsic { written, together: 1, ..plain(&format!("shuffle of {}", var.name), pieces) }
         };
         let shuffles: Vec<Stmt> = parts.iter().map(|part| Stmt::Intrinsic(shuffle(part))).collect();
         if let Some(prelude) = self.prelude.last_mut() {
@@ -120,12 +119,11 @@ impl<'k> Lower<'k> {
     fn row_mask(&self, width: i64) -> String {
         let [_, rows, layers] = [0, 1, 2].map(|k: usize| self.axes.block[k].as_ref().map_or(1, |a| a.extent));
         let lanes = i64::from(self.kernel.sub_group.width());
-        let suffix = if lanes > 32 { "ull" } else { "u" };
         let bits = u128::MAX >> (128 - width);
         if width == lanes || rows * layers == 1 {
-            return format!("{bits:#x}{suffix}");
+            return format!("{bits:#x}u");
         }
         let [y, z] = [1, 2].map(|axis| (self.target.words.hardware)(false, axis));
-        format!("{bits:#x}{suffix} << ({width}*({y} + {rows}*{z}) % {lanes})")
+        format!("{bits:#x}u << ({width}*({y} + {rows}*{z}) % {lanes})")
     }
 }

@@ -1,9 +1,9 @@
 //! C99 with OpenMP and the vectors of GCC and Clang.
 
-use super::combine;
-use super::{
+use super::cuda;
+use super::description::{
     Atomics, Contraction, Execution, Limits, Posix, SubGroups, Target, TargetDescription, Vectors, Words,
-    cuda,
+    combine,
 };
 use crate::ast::Coding;
 use kingpost_ir::{ScalarType, UpdateOp};

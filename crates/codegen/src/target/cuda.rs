@@ -1,10 +1,8 @@
 //! CUDA C++, as NVRTC compiles it.
 
-use super::Feature;
-use super::combine;
-use super::{
-    Atomics, Awaits, Banks, Completion, Contraction, Execution, Limits, Posix, ShuffleWord, SubGroups,
-    Target, TargetDescription, Vectors, Words,
+use super::description::{
+    Atomics, Awaits, Banks, Completion, Contraction, Execution, Feature, Limits, Posix, SubGroups, Target,
+    TargetDescription, Vectors, Words, bits, combine,
 };
 use crate::ast::{Coding, Fence};
 use crate::function::Function;
@@ -19,18 +17,7 @@ pub(crate) const CUDA: TargetDescription = TargetDescription {
     execution: Execution::Device,
     sub_groups: SubGroups::Hardware {
         widths: &[32],
-        shuffle: &[
-            ShuffleWord::To,
-            ShuffleWord::Text(" = __shfl_sync("),
-            ShuffleWord::Mask,
-            ShuffleWord::Text(", "),
-            ShuffleWord::Value,
-            ShuffleWord::Text(", "),
-            ShuffleWord::Lane,
-            ShuffleWord::Text(", "),
-            ShuffleWord::Width,
-            ShuffleWord::Text(");"),
-        ],
+        shuffle: "$to = __shfl_sync($mask, $value, $lane, $width);",
     },
     limits: Limits {
         // the programming guide's
@@ -75,22 +62,9 @@ pub(crate) const CUDA: TargetDescription = TargetDescription {
     cuts_at_barriers: false,
     words: Words {
         ty,
-        vector: |of, width| match of {
-            ScalarType::I64 => format!("longlong{width}"),
-            ScalarType::U64 => format!("ulonglong{width}"),
-            ScalarType::I8 => format!("char{width}"),
-            ScalarType::U8 | ScalarType::Bool => format!("uchar{width}"),
-            ScalarType::U16 | ScalarType::F16 | ScalarType::Bf16 => format!("ushort{width}"),
-            ScalarType::U32 => format!("uint{width}"),
-            of @ (ScalarType::F32
-            | ScalarType::F64
-            | ScalarType::I16
-            | ScalarType::I32
-            | ScalarType::C64
-            | ScalarType::C128
-            | ScalarType::Record(_)) => {
-                format!("{}{width}", ty(of))
-            }
+        vector: |of, width| {
+            let element = ty(of).replace("unsigned ", "u").replace("signed ", "").replace(' ', "");
+            format!("{element}{width}")
         },
         lane: |k| format!(".{}", ["x", "y", "z", "w"][usize::from(k.min(3))]),
         aligned: |bytes| format!("__align__({bytes}) "),
@@ -216,29 +190,8 @@ fn atomic(op: UpdateOp, of: ScalarType, _local: bool, name: &str) -> String {
              atomicAdd((unsigned long long *)p, (unsigned long long)v);\n}}\n"
         );
     }
-    let (word, from, to) = match of {
-        ScalarType::F64 => (
-            "unsigned long long",
-            "__longlong_as_double((long long)seen)",
-            "(unsigned long long)__double_as_longlong",
-        ),
-        ScalarType::F32 => ("unsigned int", "__uint_as_float(seen)", "__float_as_uint"),
-        ScalarType::U32 => ("unsigned int", "seen", ""),
-        ScalarType::U64 => ("unsigned long long", "seen", ""),
-        // none of fewer than 32 bits comes here, no record, and complex numbers have sums of their own
-        ScalarType::I8
-        | ScalarType::U8
-        | ScalarType::I16
-        | ScalarType::U16
-        | ScalarType::Bool
-        | ScalarType::F16
-        | ScalarType::Bf16
-        | ScalarType::C64
-        | ScalarType::C128
-        | ScalarType::Record(_)
-        | ScalarType::I32 => ("unsigned int", "(int)seen", "(unsigned int)"),
-        ScalarType::I64 => ("unsigned long long", "(long long)seen", "(unsigned long long)"),
-    };
+    // none of fewer than 32 bits comes here, no record, and complex numbers have sums of their own
+    let (word, from, to) = bits(of).unwrap_or(("unsigned int", "(int)seen", "(unsigned int)"));
     let next = combine(op, of, &CUDA, "now", "v");
     format!(
         "__device__ static inline void {name}({t} *p, const {t} v)\n{{\n    {word} *const word = ({word} *)p;\n    \
@@ -250,7 +203,7 @@ fn atomic(op: UpdateOp, of: ScalarType, _local: bool, name: &str) -> String {
 /// A group that has started goes on while others wait: blocks of CUDA that run are not suspended for others
 /// of their launch (the occupancy-bound execution of Sorensen et al. 2016). A relaxed access of 64 bits is one
 /// piece by the memory model of PTX, and a vector of two is two of them.
-const AWAITS: Awaits = Awaits {
+pub(super) const AWAITS: Awaits = Awaits {
     // the first with that memory model
     needs: Feature::ComputeCapability(70),
     start: "if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0) {
@@ -259,80 +212,15 @@ const AWAITS: Awaits = Awaits {
     $turn[1] = ($low / gridDim.x + 1) << 32;
 }
 __syncthreads();",
-    element,
+    // in assembly, so that no compiler makes several accesses of one
+    store: [
+        "asm volatile(\"st.relaxed.gpu.u64 [%0], %1;\" :: \"l\"($address), \"l\"($first) : \"memory\");",
+        "asm volatile(\"st.relaxed.gpu.v2.u64 [%0], {%1, %2};\" :: \"l\"($address), \"l\"($first), \"l\"($second) : \
+         \"memory\");",
+    ],
+    load: [
+        "asm volatile(\"ld.relaxed.gpu.u64 %0, [%1];\" : \"=l\"($low) : \"l\"($address) : \"memory\");",
+        "asm volatile(\"ld.relaxed.gpu.v2.u64 {%0, %1}, [%2];\" : \"=l\"($low), \"=l\"($high) : \"l\"($address) : \
+         \"memory\");",
+    ],
 };
-
-macro_rules! publish_one {
-    ($bits:literal) => {
-        concat!(
-            "asm volatile(\"st.relaxed.gpu.u64 [%0], %1;\" :: \"l\"($address), \"l\"($launch | ",
-            $bits,
-            ") : \"memory\");"
-        )
-    };
-}
-
-macro_rules! publish_two {
-    ($bits:literal) => {
-        concat!(
-            "{\n    const unsigned long long $low = ",
-            $bits,
-            ";\n    asm volatile(\"st.relaxed.gpu.v2.u64 [%0], {%1, %2};\" :: \"l\"($address), \"l\"($launch | ($low & \
-             0xffffffffull)), \"l\"($launch | $low >> 32) : \"memory\");\n}"
-        )
-    };
-}
-
-macro_rules! receive_one {
-    ($value:literal) => {
-        concat!(
-            "{\n    unsigned long long $low;\n    do {\n        asm volatile(\"ld.relaxed.gpu.u64 %0, [%1];\" : \"=l\"($low) \
-             : \"l\"($address) : \"memory\");\n    } while (($low ^ $launch) >> 32 != 0);\n    $to = ",
-            $value,
-            ";\n}"
-        )
-    };
-}
-
-macro_rules! receive_two {
-    ($value:literal) => {
-        concat!(
-            "{\n    unsigned long long $low, $high;\n    do {\n        asm volatile(\"ld.relaxed.gpu.v2.u64 {%0, %1}, \
-             [%2];\" : \"=l\"($low), \"=l\"($high) : \"l\"($address) : \"memory\");\n    } while ((($low ^ $launch) | \
-             ($high ^ $launch)) >> 32 != 0);\n    $low = ($low & 0xffffffffull) | $high << 32;\n    $to = ",
-            $value,
-            ";\n}"
-        )
-    };
-}
-
-/// How an element of a type is written and read. In assembly, so that no compiler makes several accesses of one.
-fn element(ty: ScalarType) -> Option<[&'static str; 2]> {
-    Some(match ty {
-        ScalarType::F64 => [
-            publish_two!("(unsigned long long)__double_as_longlong($value)"),
-            receive_two!("__longlong_as_double((long long)$low)"),
-        ],
-        ScalarType::I64 => [publish_two!("(unsigned long long)$value"), receive_two!("(long long)$low")],
-        ScalarType::U64 => [publish_two!("$value"), receive_two!("$low")],
-        ScalarType::F32 => [
-            publish_one!("(unsigned long long)__float_as_uint($value)"),
-            receive_one!("__uint_as_float((unsigned int)$low)"),
-        ],
-        ScalarType::I32 => [
-            publish_one!("(unsigned long long)(unsigned int)$value"),
-            receive_one!("(int)(unsigned int)$low"),
-        ],
-        ScalarType::U32 => [publish_one!("(unsigned long long)$value"), receive_one!("(unsigned int)$low")],
-        ScalarType::I8
-        | ScalarType::U8
-        | ScalarType::I16
-        | ScalarType::U16
-        | ScalarType::Bool
-        | ScalarType::F16
-        | ScalarType::Bf16
-        | ScalarType::C64
-        | ScalarType::C128
-        | ScalarType::Record(_) => return None,
-    })
-}

@@ -1,10 +1,9 @@
 //! OpenCL C 1.2, with the extensions for double precision and for atomic updates of 64 bits.
 
-use super::Feature;
-use super::combine;
-use super::{
-    Atomics, Contraction, Execution, Limits, Posix, SubGroups, Target, TargetDescription, Vectors, Words,
-    cuda,
+use super::cuda;
+use super::description::{
+    Atomics, Contraction, Execution, Feature, Limits, Posix, SubGroups, Target, TargetDescription, Vectors,
+    Words, combine,
 };
 use crate::ast::{Coding, Fence};
 use crate::function::Function;

@@ -1,29 +1,9 @@
-//! That a dialect is a file: one of sub-groups of 64 work-items, which shares with CUDA what it does not
-//! name.
+//! Sub-groups of 64 and 32 work-items of a dialect that shares with CUDA what it does not name.
 
-use super::{ShuffleWord, SubGroups, Target, TargetDescription, Words, cuda};
+use super::Target;
 use crate::error::CodegenError;
 use crate::placed::PlacedKernel;
 use crate::program::{Options, program};
-
-const WAVES: TargetDescription = TargetDescription {
-    sub_groups: SubGroups::Hardware {
-        widths: &[64],
-        shuffle: &[
-            ShuffleWord::To,
-            ShuffleWord::Text(" = __shfl("),
-            ShuffleWord::Value,
-            ShuffleWord::Text(", "),
-            ShuffleWord::Lane,
-            ShuffleWord::Text(", "),
-            ShuffleWord::Width,
-            ShuffleWord::Text("); // of "),
-            ShuffleWord::Mask,
-        ],
-    },
-    words: Words { inline: "__device__ inline", ..cuda::CUDA.words },
-    ..cuda::CUDA
-};
 
 /// Rows of `items` work-items each reverse what they hold.
 fn reversed(attributes: &str, items: i64) -> String {
@@ -35,39 +15,54 @@ fn reversed(attributes: &str, items: i64) -> String {
     )
 }
 
-fn source(text: &str, target: &'static TargetDescription) -> Result<String, CodegenError> {
+fn source(text: &str, target: Target) -> Result<String, CodegenError> {
     let kernel = kingpost_ir::text::parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
     let placed = PlacedKernel::new(&kernel)?;
-    Ok(program(&placed, target, &Options::default())?.1.source)
+    Ok(program(&placed, target.description(), &Options::default())?.1.source)
 }
 
+/// Of a wavefront, of half of one and of less: neither a shuffle nor a barrier leaves the sub-group.
 #[test]
-fn a_dialect_has_sub_groups_of_its_own_width() {
-    let whole = source(&reversed(" {sub_group(64)}", 64), &WAVES).unwrap();
-    assert!(whole.contains("h_read = __shfl(h, (63 - l0), 64); // of 0xffffffffffffffffull"), "{whole}");
-    let part = source(&reversed(" {sub_group(64)}", 16), &WAVES).unwrap();
-    let mask = "0xffffull << (16*(threadIdx.y + 2*threadIdx.z) % 64)";
-    assert!(part.contains(&format!("h_read = __shfl(h, (15 - l0), 16); // of {mask}")), "{part}");
+fn a_dialect_has_sub_groups_of_its_own_widths() {
+    for (attributes, items) in [(" {sub_group(64)}", 64), (" {sub_group(64)}", 16), ("", 32), ("", 8)] {
+        let code = source(&reversed(attributes, items), Target::Hip).unwrap();
+        assert!(code.contains(&format!("h_read = __shfl(h, ({} - l0), {items});\n", items - 1)), "{code}");
+    }
     // a row of the width 32 does not reach into the next one
-    let refused = source(&reversed("", 64), &WAVES).unwrap_err().to_string();
+    let refused = source(&reversed("", 64), Target::Hip).unwrap_err().to_string();
     assert!(refused.contains("sub-group"), "{refused}");
+}
+
+/// Rows of a wavefront may run apart, but not the work-items of one.
+#[test]
+fn conditions_keep_the_lanes_of_a_shuffle_together() {
+    for attributes in [" {sub_group(64)}", ""] {
+        let text = reversed(attributes, 32);
+        let apart = |condition: &str| {
+            let text = text.replace("h[r, 31 - j]", &format!("h[r, 31 - j] if {condition}"));
+            source(&text, Target::Hip)
+        };
+        assert!(apart("r < 1").unwrap().contains("__shfl("));
+        assert!(matches!(apart("x[r, j] < 1.0"), Err(CodegenError::DivergentIntrinsic { .. })));
+    }
 }
 
 #[test]
 fn a_width_that_a_dialect_does_not_have_is_refused() {
-    let refused = |text: &str, target| source(text, target).unwrap_err();
-    let wide = refused(&reversed(" {sub_group(64)}", 32), Target::Cuda.description());
+    let refused = |width: u32, target| {
+        let attributes = format!(" {{sub_group({width})}}");
+        source(&reversed(&attributes, width.into()), target).unwrap_err().to_string()
+    };
     assert_eq!(
-        wide.to_string(),
+        refused(64, Target::Cuda),
         "the kernel has sub-groups of 64 work-items, and cuda has sub-groups of 32; give it such a width, or print \
-         it for opencl or c"
+         it for hip, opencl or c"
     );
-    let default = refused(&reversed("", 32), &WAVES);
-    assert!(matches!(default, CodegenError::SubGroupWidth { .. }), "{default}");
-    // a kernel that names no width and holds nothing in sub-groups runs anywhere
-    let plain = reversed("", 32).replace("subgroup", "local");
-    let code = source(&plain, &WAVES).unwrap();
-    assert!(code.contains("__syncthreads();") && !code.contains("__syncwarp();"), "{code}");
+    assert_eq!(
+        refused(16, Target::Hip),
+        "the kernel has sub-groups of 16 work-items, and hip has sub-groups of 32 or 64; give it such a width, or \
+         print it for opencl or c"
+    );
 }
 
 /// What waits is a sub-group, whose width is the kernel's, also for a buffer that two arrays share.
@@ -82,8 +77,8 @@ fn barriers_are_of_sub_groups_where_a_dialect_has_their_width() {
         )
     };
     let barriers = |attributes: &str| {
-        let code = source(&text(attributes), &WAVES).unwrap();
-        ["__syncwarp();", "__syncthreads();"].map(|barrier| code.matches(barrier).count())
+        let code = source(&text(attributes), Target::Hip).unwrap();
+        ["__builtin_amdgcn_wave_barrier();", "__syncthreads();"].map(|barrier| code.matches(barrier).count())
     };
     assert_eq!((barriers(" {sub_group(64)}"), barriers("")), ([3, 0], [0, 3]));
 }

@@ -18,7 +18,7 @@ fn opencl_has_no_such_groups() {
     assert_eq!(
         generated("f64", Target::OpenCl).unwrap_err().to_string(),
         "groups wait for values of earlier ones, and nothing promises that a group of opencl goes on meanwhile; print it \
-         for cuda or c, or split the launch there"
+         for cuda, hip or c, or split the launch there"
     );
 }
 

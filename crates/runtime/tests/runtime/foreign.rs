@@ -44,6 +44,7 @@ fn a_device_says_what_it_shares() {
             kingpost_codegen::Target::C => assert!(host),
             kingpost_codegen::Target::Cuda => assert!(!host && device.shares(Place::Cuda)),
             kingpost_codegen::Target::OpenCl => assert!(!device.shares(Place::Cuda)),
+            kingpost_codegen::Target::Hip => unreachable!("no device takes HIP"),
         }
     });
 }

@@ -52,7 +52,7 @@ pub fn axpy(target: Target) -> Program {
     let source = match target {
         Target::C => AXPY_C,
         Target::OpenCl => AXPY_OPENCL,
-        Target::Cuda => AXPY_CUDA,
+        Target::Cuda | Target::Hip => AXPY_CUDA,
     };
     let mut plan = plan(
         vec![
@@ -121,7 +121,7 @@ pub fn histogram(target: Target) -> Program {
     let source = match target {
         Target::C => HISTOGRAM_C,
         Target::OpenCl => HISTOGRAM_OPENCL,
-        Target::Cuda => HISTOGRAM_CUDA,
+        Target::Cuda | Target::Hip => HISTOGRAM_CUDA,
     };
     let sums = ArgKind::Buffer { len: HostExpr::Const(3), access: BufferAccess::InOut };
     let mut plan = plan(
