@@ -26,7 +26,7 @@ fn on_device(name: &str, kernel: &Kernel, memory: &Memory, output: &str) -> (Str
 }
 
 /// The result of the interpreter, after C, OpenCL and, where there is a card, CUDA gave the same.
-fn agree(kernel: &Kernel, memory: &Memory, output: &str, seed: u64) -> Vec<f64> {
+pub fn agree(kernel: &Kernel, memory: &Memory, output: &str, seed: u64) -> Vec<f64> {
     let mut interpreted = memory.clone();
     interpret(kernel, &mut interpreted).unwrap();
     let expected = interpreted.f64s(output).unwrap().to_vec();

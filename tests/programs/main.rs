@@ -8,6 +8,7 @@ mod attention;
 mod contraction;
 mod intrinsics;
 mod long_sums;
+mod matrix_cores;
 mod memory_bound;
 mod pipelining;
 mod products;

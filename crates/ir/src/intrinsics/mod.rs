@@ -6,12 +6,15 @@
 //!
 //! | name | meaning | code |
 //! |---|---|---|
-//! | [`FMA_F64`] | `c += a*b`, rounded once | C, OpenCL, CUDA |
+//! | [`FMA_F64`] | `c += a*b`, rounded once | C, OpenCL, CUDA, HIP |
 //! | [`AXPY4_F64`] | `y[0..4] += a*x[0..4]`, neighbours in memory | C (vectors of GCC and Clang), OpenCL |
 //! | [`MMA_M16N8K8_F64`] | a 16×8 matrix times an 8×8 one, added to the fragments of a sub-group | CUDA from `sm_90` |
 //! | [`MMA_M16N8K4_F64`] | a 16×4 matrix times a 4×8 one, added to the fragments of a sub-group | CUDA from `sm_90` |
 //! | [`MMA_M16N8K4_F64_REGISTERS`] | the same with both factors in registers | CUDA from `sm_90` |
 //! | [`MMA_M8N8K4_F64`] | an 8×4 matrix times a 4×8 one, added to the fragments of a sub-group | CUDA from `sm_80` |
+//! | [`MFMA_16X16X4_F64`] | a 16×4 matrix times a 4×16 one, added to the fragments of a sub-group of 64 | HIP from `gfx90a` |
+//! | [`MFMA_16X16X4_F64_REGISTERS`] | the same with the second factor in registers, as a result lies | HIP from `gfx90a` |
+//! | [`MFMA_4X4X4_F64`] | four products of 4×4 matrices, added to the fragments of a sub-group of 64 | HIP from `gfx90a` |
 //! | [`COPY_ASYNC_F64`] | `to[0] = from[0]` from global to local memory, without waiting, in groups | CUDA from `sm_80` |
 //! | [`COPY_ASYNC_F32`] | the same in single precision | CUDA from `sm_80` |
 //! | [`COPY_ASYNC_F64X2`] | the same of two neighbours, at multiples of 16 bytes | CUDA from `sm_80` |
@@ -22,7 +25,7 @@
 //! | [`wgmma()`] | products by teams of four sub-groups | CUDA, `sm_90` alone |
 //! | [`wgmma_rows`], [`wgmma_fragments`] | the same with rows of both factors, and with one in registers | CUDA, `sm_90` alone |
 //! | [`copy_eight`] | `to[0..8] = from[0..8]`, neighbours of 16 bits in memory | CUDA |
-//! | [`EXP2_NEAR_F32`] | `x = exp2(x)`, not rounded to nearest | CUDA |
+//! | [`EXP2_NEAR_F32`] | `x = exp2(x)`, not rounded to nearest | CUDA, HIP |
 
 mod attention;
 mod boxes;
@@ -113,13 +116,41 @@ pub const MMA_M16N8K4_F64: &str = include_str!("mma_m16n8k4_f64.txt");
 /// PTX ISA, *Matrix Fragments for mma.m16n8k4 with .f64 type*.
 pub const MMA_M16N8K4_F64_REGISTERS: &str = include_str!("mma_m16n8k4_f64_registers.txt");
 
-/// `x = exp2(x)` by the instruction of NVIDIA's GPUs.
+/// The FP64 matrix instruction `v_mfma_f64_16x16x4` of a wavefront: a sub-group of 64 work-items along l.0.
+///
+/// # Shapes and units
+/// `a[16, 4]` and `b[4, 16]` anywhere that all work-items see, `c[64, 4]` with a slice for each work-item:
+/// `c[lane, v]` is row `4*v + lane / 16` and column `lane mod 16` of the 16×16 result.
+///
+/// # Source
+/// AMD Instinct MI300 Instruction Set Architecture, *Dense Matrix Multiply*; the layouts are those that AMD's
+/// matrix instruction calculator prints for CDNA 2 and 3.
+pub const MFMA_16X16X4_F64: &str = include_str!("mfma_16x16x4_f64.txt");
+
+/// [`MFMA_16X16X4_F64`] with the second factor in registers, where a result is four factors of the next
+/// product as it lies.
+///
+/// # Shapes and units
+/// The work-item `lane = 16*t + g` holds `c[lane, v]`, row `4*v + t` and column `g` of the result, and
+/// `b[lane]`, row `t` and column `g` of the 4×16 factor. `a[t, v, k]`, anywhere that all work-items see, is
+/// row `4*v + t` and column `k` of the 16×4 factor. The source is that of the other.
+pub const MFMA_16X16X4_F64_REGISTERS: &str = include_str!("mfma_16x16x4_f64_registers.txt");
+
+/// The FP64 matrix instruction `v_mfma_f64_4x4x4_4b` of a wavefront: four products of 4×4 matrices, at half the rate of
+/// [`MFMA_16X16X4_F64`].
+///
+/// # Shapes and units
+/// `a[p, i, k]` and `b[p, k, j]` of the products `p`, anywhere that all work-items see; `c[lane]` is the
+/// element of product `lane / 4 mod 4` in row `lane / 16` and column `lane mod 4`. The source is that of the others.
+pub const MFMA_4X4X4_F64: &str = include_str!("mfma_4x4x4_f64.txt");
+
+/// `x = exp2(x)` by the instruction of NVIDIA's GPUs, or of AMD's.
 ///
 /// # Rounding
 /// The relative error is at most `2^-22`. Numbers below `2^-126` are taken for zero, and results below it are zero.
 ///
 /// # Source
-/// PTX ISA, *Floating Point Instructions: ex2*.
+/// PTX ISA, *Floating Point Instructions: ex2*; AMD Instinct MI300 Instruction Set Architecture, `V_EXP_F32`.
 pub const EXP2_NEAR_F32: &str = include_str!("exp2_near_f32.txt");
 
 /// Work-items of the sub-groups for which the code of a callee is written, as its text says after the
@@ -178,13 +209,16 @@ fn all() -> Vec<String> {
     texts.chain(teams).chain(attention).chain(copies).collect()
 }
 
-const TEXTS: [&str; 24] = [
+const TEXTS: [&str; 27] = [
     FMA_F64,
     AXPY4_F64,
     MMA_M8N8K4_F64,
     MMA_M16N8K8_F64,
     MMA_M16N8K4_F64,
     MMA_M16N8K4_F64_REGISTERS,
+    MFMA_16X16X4_F64,
+    MFMA_16X16X4_F64_REGISTERS,
+    MFMA_4X4X4_F64,
     COPY_ASYNC_F64,
     COPY_ASYNC_F32,
     COPY_ASYNC_F64X2,
