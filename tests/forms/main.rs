@@ -7,6 +7,7 @@ mod support;
 mod actions;
 mod exactness;
 mod fewest_operations;
+mod hip;
 mod imported;
 mod imported_orbits;
 mod jit;

@@ -22,10 +22,10 @@ const SHIPPED: &str = include_str!("../../crates/autotune/src/tuning/known_data/
 
 /// An operator on Lagrange elements of a degree.
 #[derive(Clone, Copy)]
-struct Case {
+pub struct Case {
     operator: Operator,
-    dim: usize,
-    degree: usize,
+    pub dim: usize,
+    pub degree: usize,
 }
 
 impl std::fmt::Display for Case {
@@ -36,12 +36,12 @@ impl std::fmt::Display for Case {
 
 impl Case {
     /// The 70 actions of Kulkarni & Klöckner 2025, section 6.2.
-    fn all() -> impl Iterator<Item = Self> {
+    pub fn all() -> impl Iterator<Item = Self> {
         let sizes = (1..=8).map(|p| (2, p)).chain((1..=6).map(|p| (3, p)));
         sizes.flat_map(|(dim, degree)| Operator::ALL.map(|operator| Self { operator, dim, degree }))
     }
 
-    fn lowered(self) -> LoweredForm {
+    pub fn lowered(self) -> LoweredForm {
         let form = self.operator.form(self.dim, self.degree).unwrap();
         let options = LoweringOptions::new(self.operator.kernel_name(self.dim, self.degree));
         lower(&form, &options.with_scheme(QuadratureScheme::XiaoGimbutas)).unwrap()
@@ -62,7 +62,7 @@ fn tiling(sizes: &TilingSizes, parts: u64) -> TilingParameters {
     }
 }
 
-fn mappings(kernel: &LoweredForm, name: Case) -> Vec<Mapping> {
+pub fn mappings(kernel: &LoweredForm, name: Case) -> Vec<Mapping> {
     let (sizes, staged) = (tiling_sizes(kernel).unwrap(), staged_tiling_sizes(kernel).unwrap());
     let name = format!("{name} ");
     let shipped = SHIPPED.lines().find_map(|line| line.strip_prefix(&name)).unwrap();

@@ -18,6 +18,7 @@ use kingpost::ir::Kernel;
 use kingpost::ir::text::{PrintOptions, TableStyle, print_with};
 use kingpost::runtime::cuda::nvrtc;
 use kingpost::runtime::cuda::ptxas::Resources;
+use kingpost::runtime::hip::{self, HipResources};
 use kingpost::runtime::{Cache, Optimisation};
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -47,9 +48,9 @@ pub struct PrintArgs {
     /// features
     #[arg(long)]
     plan: bool,
-    /// With --target cuda: also compile for an architecture (sm_90 if none is named), and print
-    /// registers, spills and shared memory as a comment; needs no card
-    #[arg(long, value_name = "ARCH", num_args = 0..=1, require_equals = true, default_missing_value = "sm_90")]
+    /// With --target cuda or hip: also compile for an architecture (sm_90 or gfx942 if none is named), and
+    /// print registers, spills and local memory as a comment; needs no card
+    #[arg(long, value_name = "ARCH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     resources: Option<String>,
     /// Round each operation: OpenCL's source says so by a pragma; what other compilers are told is
     /// part of the plan
@@ -131,8 +132,8 @@ fn print(args: &PrintArgs, source: &Source) -> Result<(), Failure> {
     if args.time && (target.is_none() || args.passes || args.after.is_some()) {
         return Err(Failure::Usage(format!("--time is for --target {}", targets())));
     }
-    if args.resources.is_some() && target != Some(Target::Cuda) {
-        return Err(Failure::Usage("--resources is for --target cuda".into()));
+    if args.resources.is_some() && !matches!(target, Some(Target::Cuda | Target::Hip)) {
+        return Err(Failure::Usage("--resources is for --target cuda or hip".into()));
     }
     let Some(target) = target else {
         if args.passes || args.after.is_some() {
@@ -158,7 +159,7 @@ fn print(args: &PrintArgs, source: &Source) -> Result<(), Failure> {
     }
     let resources = args.resources.as_deref().map(|arch| resources_text(arch, &program)).transpose();
     let plan = if args.plan { plan_text(&kernel, &program, &nodes) } else { notes_text(&program) };
-    // without a compiler of CUDA the rest is there
+    // without a compiler the rest is there
     let text = resources.as_ref().map_or("", |text| text.as_deref().unwrap_or_default());
     out(&format!("{text}{plan}{}", program.source))?;
     resources.map(|_| ())
@@ -183,9 +184,18 @@ pub fn resources_of(arch: &str, program: &Program) -> Result<Vec<(String, String
 
 /// The same as a comment.
 fn resources_text(arch: &str, program: &Program) -> Result<String, Failure> {
-    let all = resources_of(arch, program)?;
     let mut text = String::new();
-    for (entry, compiler, resources) in &all {
+    let all: Vec<[String; 4]> = if program.target == Target::Hip {
+        let arch = if arch.is_empty() { "gfx942" } else { arch };
+        let object = hip::compile_program(arch, program, &Cache::from_environment())?;
+        let of = |r: &HipResources| [arch.into(), r.entry.clone(), object.compiler.clone(), r.to_string()];
+        object.resources.iter().map(of).collect()
+    } else {
+        let arch = if arch.is_empty() { "sm_90" } else { arch };
+        let all = resources_of(arch, program)?.into_iter();
+        all.map(|(entry, compiler, found)| [arch.into(), entry, compiler, found.to_string()]).collect()
+    };
+    for [arch, entry, compiler, resources] in &all {
         let of = if all.len() > 1 { format!(" `{entry}`") } else { String::new() };
         let _ = writeln!(text, "// {arch}, {compiler}{of}: {resources}");
     }

@@ -38,6 +38,7 @@ mod error;
 mod foreign;
 mod fork;
 mod guests;
+pub mod hip;
 mod host;
 mod interrupt;
 mod limits;

@@ -92,6 +92,14 @@ pub enum Unavailable {
         /// Where it was looked for.
         searched: String,
     },
+    /// No compiler of HIP was found.
+    #[error(
+        "no HIP compiler (`llvm/bin/clang`) in {searched}; set `ROCM_PATH` to an installation of ROCm (Debian, without a card: `scripts/amd-compiler.sh`)"
+    )]
+    NoHipCompiler {
+        /// Where it was looked for.
+        searched: String,
+    },
     /// oclgrind was not found.
     #[error(
         "no oclgrind ICD (`liboclgrind-rt-icd.so`) in {searched}; install it (Debian: `apt install oclgrind`)"
