@@ -301,21 +301,13 @@ def run_ours(vectors, operator, b, repetitions, is_cg):
     if not is_cg:
         u, y = b.copy(), cp.full(p.n, cp.nan, dtype=p.type)
 
-        # one graph, as the study's launches are
-        stream = cp.cuda.Stream(non_blocking=True)
-        cp.cuda.Device().synchronize()
-        with stream:
-            stream.begin_capture()
-            vectors.clear({"v": y})
-            vectors.hold({"u": u, "kept": vectors.kept})
-            operator.add(u, y)
-            vectors.put_back({"u": u, "y": y, "kept": vectors.kept})
-            graph = stream.end_capture()
-
         def apply():
             for _ in range(repetitions):
-                graph.launch(stream)
-                stream.synchronize()
+                vectors.clear({"v": y})
+                vectors.hold({"u": u, "kept": vectors.kept})
+                operator.add(u, y)
+                vectors.put_back({"u": u, "y": y, "kept": vectors.kept})
+                cp.cuda.Device().synchronize()
 
         return y, wall(apply) / repetitions
     r, direction, x, q = b.copy(), b.copy(), cp.zeros_like(b), cp.zeros_like(b)
