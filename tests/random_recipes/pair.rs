@@ -9,6 +9,7 @@ use kingpost::interp::{InterpError, Memory, Observer, Run, Value, interpret, int
 use kingpost::ir::{AxisTag, Expr, Kernel, Layout, ScalarType, VarId, VarKind, Variable, WriteOp};
 use kingpost::transforms::lists::{Definition, ListNames, RowOrder};
 use kingpost::transforms::primitives::FixParameter;
+use kingpost::transforms::runs::RunStarts;
 use kingpost::transforms::steps;
 use kingpost::transforms::{Instances, Order, Recipe, Refusal, Step, schedule};
 use kingpost_sample::plan::Plan;
@@ -69,6 +70,10 @@ impl Pair {
                             give_rows(&rows, &mut memory);
                             continue;
                         }
+                        Definition::Runs(runs) => {
+                            give_starts(&runs, &mut memory);
+                            continue;
+                        }
                     };
                     let mut all = memory.of_kernel(&definition);
                     // a definition that does not run leaves its results without values
@@ -84,6 +89,19 @@ impl Pair {
             Err(_) => all,
         }
     }
+}
+
+/// Starts of the runs of a map; false where it has no values, or other entries than these runs.
+fn give_starts(runs: &RunStarts, memory: &mut Memory) -> bool {
+    let Some(map) = memory.get(&runs.map) else { return false };
+    let above = runs.above.as_ref().map(|above| memory.get(above).and_then(Value::to_i64));
+    let (Some(entries), Some(above)) = (map.to_i64(), above.unwrap_or_else(|| Some(Vec::new()))) else {
+        return false;
+    };
+    let Ok(starts) = runs.compute(&entries, &above) else { return false };
+    let Some(starts) = Value::of_integers(map.ty(), &starts) else { return false };
+    memory.set(runs.starts.clone(), starts);
+    true
 }
 
 /// Inputs with rows in another order; false where something has no values.
@@ -317,6 +335,7 @@ fn give_values(kernel: &Kernel, step: &Step, memory: &mut Memory) -> Result<bool
         None => return Ok(true),
         Some(Definition::Lists(lists)) => return Ok(give_lists(&lists, memory)),
         Some(Definition::Rows(rows)) => return Ok(give_rows(&rows, memory)),
+        Some(Definition::Runs(runs)) => return Ok(give_starts(&runs, memory)),
         Some(Definition::Kernel(kernel)) => kernel,
     };
     let mut all = memory.of_kernel(&definition);

@@ -116,7 +116,11 @@ fn columns(mesh: &Mesh, degree: usize, n: usize) -> Result<Vec<Vec<f64>>, Measur
     let column = |j: usize| {
         let mut unit = vec![0.0; n];
         unit[j] = 1.0;
-        Ok(reference::action(form.form(), mesh, &Inputs::new().in_order(ORDER).field("du", unit).of(form.form()))?)
+        Ok(reference::action(
+            form.form(),
+            mesh,
+            &Inputs::new().in_order(ORDER).field("du", unit).of(form.form()),
+        )?)
     };
     (0..n).map(column).collect()
 }
