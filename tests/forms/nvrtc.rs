@@ -87,7 +87,8 @@ fn solvers_compile() {
     let paths = files.into_iter().flatten().map(|entry| entry.unwrap().path());
     for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "kingpost")) {
         // of vectors in space and on tetrahedra, where that is left open
-        let open = [("CORNERS", "4"), ("FACETS", "4"), ("SIDES", "3"), ("SIDE", "3"), ("LANES", "4")];
+        let open =
+            [("CORNERS", "4"), ("FACETS", "4"), ("SIDES", "3"), ("SIDE", "3"), ("LANES", "4"), ("KEPT", "8")];
         let blocks = [
             ("SLICES", "4"),
             ("LISTS", "4"),
