@@ -79,7 +79,7 @@ fn solvers_compile() {
         let object = nvrtc::compile_for("sm_90", &kernel.name, &program.source, &cache).unwrap();
         let [resources] = object.resources.as_slice() else { panic!("{}", object.log) };
         println!("{}: {resources}", kernel.name);
-        // one word at most, which `fill_image` stores and reads outside of its loops, with registers left
+        // one word at most, which `fill_image` stores and reads outside its loops, with registers left
         let few = [" 0 B spilled", " 4 B spilled"];
         let spills = resources.to_string();
         assert!(few.iter().any(|few| spills.contains(few)), "{}: {resources}", kernel.name);

@@ -1,13 +1,14 @@
 //! Whether the results of a device are those of the interpreter, element by element.
 
+mod host;
+
+pub use host::HostError;
+
 use crate::{LoadError, Loaded, Random, gathered};
-use kingpost_codegen::{CodegenError, Options, Target, generate};
 use kingpost_interp::{InterpError, Memory, Observer, Value, interpret_with, with_elements};
 use kingpost_ir::{
-    Affine, Atom, AxisTag, Bf16, Complex, Direction, F16, Id, Kernel, Node, ScalarType, VarId, VarKind,
-    Variable,
+    Affine, Atom, Bf16, Complex, Direction, F16, Id, Kernel, ScalarType, VarId, VarKind, Variable,
 };
-use kingpost_runtime::{RuntimeError, open};
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -33,41 +34,6 @@ const PERTURBED: u64 = 4;
 /// How much further than such a run an element may be: a device rounds each of its operations once,
 /// and may sum in another order.
 const SLACK: f64 = 16.0;
-
-/// Why a kernel was not computed on the host.
-#[derive(Debug, thiserror::Error)]
-pub enum HostError {
-    /// It has no code in C.
-    #[error(transparent)]
-    Codegen(#[from] CodegenError),
-    /// Its inputs do not fit, or there is no compiler.
-    #[error(transparent)]
-    Load(#[from] LoadError),
-}
-
-impl From<RuntimeError> for HostError {
-    fn from(error: RuntimeError) -> Self {
-        Self::Load(error.into())
-    }
-}
-
-/// The kernel with its outermost loops over groups, which are threads of the host; none of one that says itself
-/// where iterations run. Whether they may run so is for the code generator to prove.
-fn shared_out(kernel: &Kernel) -> Option<Kernel> {
-    let is_free = |tag: AxisTag| match tag {
-        AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled | AxisTag::Vector => true,
-        AxisTag::Group(_) | AxisTag::Local(_) | AxisTag::Launch => false,
-    };
-    if !kernel.inames.values().all(|iname| is_free(iname.tag)) {
-        return None;
-    }
-    let mut shared = kernel.clone();
-    for node in &kernel.body {
-        let Node::Loop(outermost, _) = node else { return None };
-        shared.inames[*outermost].tag = AxisTag::Group(0);
-    }
-    Some(shared)
-}
 
 /// What the interpreter makes of the memory.
 pub struct Expected {
@@ -146,29 +112,6 @@ impl Expected {
         let mut memory = inputs.clone();
         results.into_iter().for_each(|(name, value)| memory.set(name, value));
         Self { memory, written: BTreeMap::new(), poison: BTreeMap::new(), perturbed: OnceCell::new() }
-    }
-
-    /// What the kernel computes as it is written, in C, where it is too large to interpret: by none
-    /// of the steps of a recipe. Each operation is rounded. Threads share out the iterations of outermost loops
-    /// that depend on no other ones, each of which is computed as it is written.
-    ///
-    /// # Errors
-    /// No C compiler, a kernel that has no code, inputs that do not fit.
-    pub fn by_host(kernel: &Kernel, inputs: &Memory) -> Result<Self, HostError> {
-        // what calls mean, and not what its author has written for a target
-        let mut kernel = kernel.with_meanings();
-        kernel.callees.values_mut().for_each(|callee| callee.code.clear());
-        let options = Options::default().with_contraction(false);
-        let shared = shared_out(&kernel).map(|kernel| generate(&kernel, Target::C, &options));
-        let program = match shared {
-            Some(Ok(program)) => program,
-            // iterations that depend on each other stay in order
-            Some(Err(_)) | None => generate(&kernel, Target::C, &options)?,
-        };
-        let host = open("c")?;
-        let loaded = Loaded::new(&*host, &program, inputs)?;
-        loaded.launch()?;
-        Ok(Self::computed(inputs, results(&kernel, &loaded, inputs)?))
     }
 
     /// Fills what a program only writes with patterns that tell an element that it forgets.

@@ -1,6 +1,7 @@
 //! That a kernel on threads of the host computes what it computes in order.
 
-use super::{Expected, STEPS, shared_out};
+use super::host::shared_out;
+use super::{Expected, STEPS};
 use kingpost_codegen::{Options, Target, generate};
 use kingpost_interp::Memory;
 use kingpost_ir::text::parse;
@@ -28,4 +29,18 @@ fn threads_take_loops_whose_iterations_are_independent() {
         let computed = Expected::by_host(&kernel, &memory).unwrap();
         assert_eq!(computed.memory.get("c"), interpreted.memory.get("c"), "{text}");
     }
+}
+
+/// Temporaries that are as long as a parameter have the length that the inputs say.
+#[test]
+fn temporaries_have_the_lengths_of_the_inputs() {
+    let text = "kernel k\nparam m: i32\nparam n: i32\nassume n >= 1\narg a: f64[m, n] in\narg c: f64[m, n] out\n\
+                temp t: f64[2*n] private\n\nfor i in 0..m\n  for j in 0..2*n\n    w: t[j] = 2.0*a[i, j mod n]\n  \
+                for k in 0..n\n    s: c[i, k] = t[n + k] - t[n - 1 - k]\n";
+    let kernel = parse(text).unwrap();
+    let memory =
+        Memory::new().param("m", 3).param("n", 5).value("a", (0..15).map(f64::from).collect::<Vec<_>>());
+    let interpreted = Expected::new(&kernel, &memory, STEPS).unwrap();
+    let computed = Expected::by_host(&kernel, &memory).unwrap();
+    assert_eq!(computed.memory.get("c"), interpreted.memory.get("c"));
 }
