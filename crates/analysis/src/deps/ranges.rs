@@ -15,6 +15,10 @@ use kingpost_ir::kernel::{Assumption, WriteOp};
 /// `e = f`: of `e < f` would follow `k < s[e + 1] <= s[f] <= k`.
 pub(super) fn range_entry(poly: &Polyhedral, insn: InsnId, value: &Affine) -> Option<(VarId, Affine)> {
     let kernel = &*poly.kernel;
+    // every pair of accesses asks, and few kernels have such an array
+    if !kernel.assumptions.iter().any(|a| matches!(a, Assumption::Ascending(_))) {
+        return None;
+    }
     let loops = poly.loops(insn);
     let depth = loops.iter().position(|l| value.mentions(*l))?;
     let (mut lows, mut highs) = (Vec::new(), Vec::new());
