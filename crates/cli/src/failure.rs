@@ -236,9 +236,10 @@ impl From<SetUpError> for Failure {
         match error {
             SetUpError::Load(error) => error.into(),
             SetUpError::Codegen(error) => error.into(),
-            error @ (SetUpError::NoMap { .. } | SetUpError::Overflow(_) | SetUpError::Broken(_)) => {
-                Self::Refused(error.to_string())
-            }
+            error @ (SetUpError::NoMap { .. }
+            | SetUpError::Overflow(_)
+            | SetUpError::Broken(_)
+            | SetUpError::Distance { .. }) => Self::Refused(error.to_string()),
         }
     }
 }

@@ -42,6 +42,17 @@ pub enum SetUpError {
     /// The rows of a map have no such runs.
     #[error(transparent)]
     Broken(#[from] BrokenRun),
+    /// Numbers of runs are below those of the other input, and the map has no negative ones.
+    #[error(
+        "the constant of `{starts}` is no number of type {ty}; number vertices first, or take a mapping without \
+         `by_vertices`"
+    )]
+    Distance {
+        /// The input that has it.
+        starts: String,
+        /// The type of the map.
+        ty: ScalarType,
+    },
     /// The device refused.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -230,9 +241,10 @@ fn starts(runs: &RunStarts, memory: &Memory) -> Result<Vec<i64>, SetUpError> {
 fn start_runs(runs: &RunStarts, memory: &mut Memory, done: &mut SetUp) -> Result<(), SetUpError> {
     let start = Instant::now();
     let starts = starts(runs, memory)?;
-    let ty = memory.get(&runs.map).map_or(ScalarType::I64, Value::ty);
-    // they are entries of the map
-    let value = Value::of_integers(ty, &starts).unwrap_or(Value::I64(starts));
+    let ty =
+        memory.get(&runs.map).map(Value::ty).ok_or_else(|| SetUpError::NoMap { map: runs.map.clone() })?;
+    let value = Value::of_integers(ty, &starts)
+        .ok_or_else(|| SetUpError::Distance { starts: runs.starts.clone(), ty })?;
     done.inputs += 1;
     done.bytes += value.len() as u64 * value.ty().bytes();
     memory.set(runs.starts.clone(), value);

@@ -3,6 +3,7 @@
 use crate::cache::{Cache, CacheKey};
 use crate::device::Origin;
 use crate::error::{RuntimeError, Unavailable};
+use crate::wheels::here_or_above;
 use kingpost_codegen::Program;
 use std::fmt;
 use std::io::Write;
@@ -64,14 +65,13 @@ struct Compiler {
     version: String,
 }
 
-/// `ROCM_PATH`, `/opt/rocm`, and what `scripts/amd-compiler.sh` makes, here or above.
-fn roots() -> Vec<(&'static str, PathBuf)> {
-    let given = std::env::var_os("ROCM_PATH").filter(|path| !path.is_empty());
-    let here = std::env::current_dir().unwrap_or_default(); // a folder that is gone has nothing above it
-    let made = here.ancestors().map(|folder| folder.join("target/amd")).find(|folder| folder.is_dir());
-    let given = given.map(|path| ("`ROCM_PATH`", PathBuf::from(path)));
-    let usual = [("`/opt/rocm`", PathBuf::from("/opt/rocm"))];
-    given.into_iter().chain(usual).chain([("`target/amd`", made.unwrap_or_default())]).collect()
+/// Where it is looked for.
+const SEARCHED: &str = "`ROCM_PATH`, `/opt/rocm`, `target/amd`";
+
+/// `ROCM_PATH`, `/opt/rocm`, and what `scripts/amd-compiler.sh` makes, here or above, as far as there are such.
+fn roots() -> impl Iterator<Item = PathBuf> {
+    let given = std::env::var_os("ROCM_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
+    given.into_iter().chain([PathBuf::from("/opt/rocm")]).chain(here_or_above("target/amd"))
 }
 
 fn clang(root: &Path) -> PathBuf {
@@ -84,13 +84,8 @@ fn find() -> Result<Compiler, Unavailable> {
         let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
         Some(text.lines().next()?.trim().to_owned())
     };
-    let roots = roots();
-    let found =
-        roots.iter().find_map(|(_, root)| Some(Compiler { root: root.clone(), version: answers(root)? }));
-    found.ok_or_else(|| {
-        let names: Vec<_> = roots.iter().map(|(name, _)| *name).collect();
-        Unavailable::NoHipCompiler { searched: names.join(", ") }
-    })
+    let found = roots().find_map(|root| Some(Compiler { version: answers(&root)?, root }));
+    found.ok_or_else(|| Unavailable::NoHipCompiler { searched: SEARCHED.into() })
 }
 
 /// The first line about itself of the compiler found here.
@@ -114,11 +109,14 @@ pub fn compile_program(arch: &str, program: &Program, cache: &Cache) -> Result<H
     let options = format!("{command:?}");
     let key = CacheKey::of(&["hip", &version, &options, source]);
     let object = |assembly: String, origin| {
-        let resources = parse(&assembly);
-        HipObject { arch: arch.to_owned(), compiler: version.clone(), assembly, resources, origin }
+        let resources = parse(&assembly).map_err(|line| {
+            let log = format!("the metadata of its code has no number in `{line}`");
+            RuntimeError::compile(name, format!("{version} for {arch}"), source, log)
+        })?;
+        Ok(HipObject { arch: arch.to_owned(), compiler: version.clone(), assembly, resources, origin })
     };
     if let Some(kept) = cache.load(&key, "s").and_then(|bytes| String::from_utf8(bytes).ok()) {
-        return Ok(object(kept, Origin::Disk));
+        return object(kept, Origin::Disk);
     }
     let run = RuntimeError::io(format!("run `{}`", clang(&root).display()));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -134,11 +132,11 @@ pub fn compile_program(arch: &str, program: &Program, cache: &Cache) -> Result<H
         return Err(RuntimeError::compile(name, format!("{version} for {arch}"), source, log));
     }
     cache.store(&key, "s", &output.stdout);
-    Ok(object(String::from_utf8_lossy(&output.stdout).into_owned(), Origin::Built))
+    object(String::from_utf8_lossy(&output.stdout).into_owned(), Origin::Built)
 }
 
-/// The kernels of the metadata at the end of the code.
-fn parse(assembly: &str) -> Vec<HipResources> {
+/// The kernels of the metadata at the end of the code, or a line of it that should have a number.
+fn parse(assembly: &str) -> Result<Vec<HipResources>, String> {
     let mut found: Vec<HipResources> = Vec::new();
     let metadata = assembly.lines().skip_while(|line| *line != "amdhsa.kernels:").skip(1);
     for line in metadata.take_while(|line| line.starts_with(' ')) {
@@ -147,25 +145,28 @@ fn parse(assembly: &str) -> Vec<HipResources> {
                 found.push(HipResources::default());
                 first
             }
-            None => line.strip_prefix("    ").unwrap_or_default(), // fields of others are further in or out
+            // fields of others are further in or out
+            None => match line.strip_prefix("    ") {
+                Some(field) => field,
+                None => continue,
+            },
         };
         let (Some(last), Some((field, value))) = (found.last_mut(), field.split_once(':')) else { continue };
         let value = value.trim();
-        // of numbers alone
-        let number = || value.parse().unwrap_or_default();
+        let number = || value.parse().map_err(|_| line.trim().to_owned());
         match field {
             ".name" => last.entry = value.to_owned(),
-            ".vgpr_count" => last.vector_registers = number(),
-            ".agpr_count" => last.accumulators = number(),
-            ".sgpr_count" => last.scalar_registers = number(),
-            ".vgpr_spill_count" => last.vector_spills = number(),
-            ".sgpr_spill_count" => last.scalar_spills = number(),
-            ".private_segment_fixed_size" => last.scratch_bytes = number(),
-            ".group_segment_fixed_size" => last.local_bytes = number(),
+            ".vgpr_count" => last.vector_registers = number()?,
+            ".agpr_count" => last.accumulators = number()?,
+            ".sgpr_count" => last.scalar_registers = number()?,
+            ".vgpr_spill_count" => last.vector_spills = number()?,
+            ".sgpr_spill_count" => last.scalar_spills = number()?,
+            ".private_segment_fixed_size" => last.scratch_bytes = number()?,
+            ".group_segment_fixed_size" => last.local_bytes = number()?,
             _ => {}
         }
     }
-    found
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -212,12 +213,12 @@ amdhsa.version:
             local_bytes: 512,
         };
         let second = HipResources { entry: "second".into(), vector_registers: 3, ..HipResources::default() };
-        let found = parse(METADATA);
-        assert_eq!(found, [first, second]);
-        assert_eq!(
-            found[0].to_string(),
-            "128 VGPR of which 8 AGPR, 16 SGPR, 6 VGPR and 2 SGPR spilled, 24 B of scratch, 512 B of LDS"
-        );
-        assert_eq!(parse("nothing of the kind"), []);
+        let printed =
+            "128 VGPR of which 8 AGPR, 16 SGPR, 6 VGPR and 2 SGPR spilled, 24 B of scratch, 512 B of LDS";
+        assert_eq!(first.to_string(), printed);
+        assert_eq!(parse(METADATA), Ok(vec![first, second]));
+        assert_eq!(parse("nothing of the kind"), Ok(vec![]));
+        let broken = METADATA.replace(".vgpr_count:     3", ".vgpr_count:     none");
+        assert_eq!(parse(&broken), Err(".vgpr_count:     none".into()));
     }
 }

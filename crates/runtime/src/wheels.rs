@@ -24,10 +24,14 @@ pub(crate) fn environments() -> Vec<(&'static str, PathBuf)> {
         let root = std::env::var_os(name).filter(|v| !v.is_empty());
         found.extend(root.map(|root| ("the Python environment", PathBuf::from(root))));
     }
-    let here = std::env::current_dir().unwrap_or_default(); // a folder that is gone has nothing above it
-    let venv = here.ancestors().map(|d| d.join(".venv")).find(|v| v.is_dir());
-    found.extend(venv.map(|venv| ("`.venv`", venv)));
+    found.extend(here_or_above(".venv").map(|venv| ("`.venv`", venv)));
     found
+}
+
+/// The nearest folder of a name, in the current one or above; none above one that is gone.
+pub(crate) fn here_or_above(name: &str) -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?;
+    here.ancestors().map(|folder| folder.join(name)).find(|folder| folder.is_dir())
 }
 
 #[cfg(test)]
