@@ -86,6 +86,27 @@ def test_a_child_may_be_born_while_kernels_run():
     )
 
 
+def test_a_child_may_be_born_while_a_solve_asks_for_signals():
+    """Who asks waits for Python's lock, and a thread that forks has it."""
+    script(
+        """
+        n = 100_000
+        matrix = kingpost.Csr(np.arange(n + 1), np.arange(n), 1.0 + np.arange(n))
+        stop = threading.Event()
+        def work():
+            while not stop.is_set():
+                kingpost.solve(matrix, np.ones(n), preconditioner="none", relative=1e-15, max_iterations=300)
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        [t.start() for t in threads]
+        for _ in range(40):
+            assert in_child(lambda: None) == 0
+            time.sleep(0.03)
+        stop.set()
+        [t.join() for t in threads]
+        """
+    )
+
+
 def test_solves_go_on_in_a_child():
     script(
         """

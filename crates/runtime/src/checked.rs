@@ -9,7 +9,6 @@ use crate::driver::{Checked, Driver, lock};
 use crate::error::RuntimeError;
 use crate::foreign::{Foreign, Place};
 use crate::guests::{admit, among, fetch, settle, wait_for};
-use crate::interrupt::check_interrupt;
 use crate::limits::check_limits;
 use crate::prepared::{begin, prepare, record, repeat, replay, rerun};
 use crate::timing::{Timing, TimingOptions};
@@ -198,8 +197,7 @@ impl<D: Driver> Device for Checked<D> {
                 Ok(())
             })?;
         }
-        let _queue = self.turn()?;
-        self.driver.run_all(&calls)
+        self.run(&calls)
     }
 
     fn shares(&self, place: Place) -> bool {
@@ -231,13 +229,7 @@ impl<D: Driver> Device for Checked<D> {
         if calls.is_empty() {
             return Err(RuntimeError::NothingToTime { entry: exe.entry.clone() });
         }
-        let timing = {
-            let _queue = self.turn()?;
-            Timing::sample(options, || {
-                check_interrupt()?;
-                self.run(&calls)
-            })?
-        };
+        let timing = Timing::sample(options, || self.run(&calls))?;
         guests.iter().try_for_each(|guest| settle(self, guest))?;
         Ok(timing)
     }

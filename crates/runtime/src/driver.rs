@@ -135,15 +135,13 @@ pub(crate) trait Driver: Send + Sync {
     }
     /// Runs to the end and returns the seconds it took by the device's clock.
     fn run(&self, code: &Self::Code, call: &Call<'_, Self::Memory>) -> Result<f64, RuntimeError>;
+    /// Most launches that [`Self::run_all`] takes: more are handed over in turns.
+    fn most_at_once(&self) -> usize {
+        1
+    }
     /// Runs one after the other, to the end of the last, and returns the seconds of all.
     fn run_all(&self, calls: &[(&Self::Code, Call<'_, Self::Memory>)]) -> Result<f64, RuntimeError> {
-        calls
-            .iter()
-            .map(|(code, call)| {
-                check_interrupt()?;
-                self.run(code, call)
-            })
-            .sum()
+        calls.iter().map(|(code, call)| self.run(code, call)).sum()
     }
 }
 
@@ -282,11 +280,18 @@ impl<D: Driver> Checked<D> {
     }
 
     /// Runs launches to the end of the last, and returns the seconds of all.
+    ///
+    /// Each turn begins with the question whether to stop. Who answers may need a lock of a thread that waits
+    /// for a turn, or for one to end so that it can fork: no turn is held meanwhile.
     pub(super) fn run(&self, calls: &[(&D::Code, Call<'_, D::Memory>)]) -> Result<f64, RuntimeError> {
-        match calls {
-            [(code, call)] => self.driver.run(code, call),
-            several => self.driver.run_all(several),
-        }
+        let in_turn = |some: &[(&D::Code, Call<'_, D::Memory>)]| -> Result<f64, RuntimeError> {
+            let _turn = self.turn()?;
+            match some {
+                [(code, call)] => self.driver.run(code, call),
+                several => self.driver.run_all(several),
+            }
+        };
+        calls.chunks(self.driver.most_at_once()).map(in_turn).sum()
     }
 
     /// Runs launches: to the end of the last, or puts them on a stream, and then waits if asked to.
@@ -296,8 +301,8 @@ impl<D: Driver> Checked<D> {
         stream: Option<Stream>,
         wait: bool,
     ) -> Result<(), RuntimeError> {
-        let _queue = self.turn()?;
         let Some(stream) = stream else { return self.run(calls).map(drop) };
+        let _queue = self.turn()?;
         let last = calls.len();
         calls
             .iter()

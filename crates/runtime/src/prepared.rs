@@ -193,10 +193,7 @@ fn run<D: Driver>(device: &Checked<D>, launches: &[Arc<Prepared<'_>>]) -> Result
             Ok(())
         })?;
     }
-    let seconds = {
-        let _turn = device.turn()?;
-        device.driver.run_all(&calls)?
-    };
+    let seconds = device.run(&calls)?;
     guests(launches).try_for_each(|guest| settle(device, guest))?;
     Ok(seconds)
 }

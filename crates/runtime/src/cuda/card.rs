@@ -277,6 +277,10 @@ impl Driver for CudaDriver {
         self.stopwatch.measure(|| self.launch(code, call, result::stream::null()))
     }
 
+    fn most_at_once(&self) -> usize {
+        usize::MAX
+    }
+
     fn run_all(&self, calls: &[(&CudaCode, Call<'_, CudaMemory>)]) -> Result<f64, RuntimeError> {
         let launch = |(code, call): &(&CudaCode, _)| {
             code.running.store(true, Ordering::Relaxed); // one that fails leaves those before it at work
