@@ -21,6 +21,8 @@ import cupy as cp
 import numpy as np
 from printed_kernel import PrintedKernel
 
+# entries a row, and rows
+SPARSE = ((7, 4_000_000), (14, 3_000_000), (27, 2_000_000), (50, 1_000_000), (81, 600_000), (125, 400_000), (200, 250_000))
 TYPES = {"f64": np.float64, "f32": np.float32, "i32": np.int32, "u64": np.uint64}
 
 
@@ -151,7 +153,7 @@ def prefix(kernel, n):
     print(f"  CUB in place {ms:.4f} ms, {ms / copy:.3f} of a copy", flush=True)
 
 
-def product(kernel, width, n):
+def products(kernels, width, n):
     import cupyx.cusparse
     import cupyx.scipy.sparse
 
@@ -169,21 +171,24 @@ def product(kernel, width, n):
     expected = np.add.reduceat(values * x[columns], starts[:-1])
     entries = tuple(map(cp.asarray, (values, columns, starts)))
     matrix = cupyx.scipy.sparse.csr_matrix(entries, shape=(n, n))
-    on_device, y = cp.asarray(x), cp.full(n, float("nan"))
+    on_device, y = cp.asarray(x), cp.empty(n)
     params = {"n": n, "n_columns": n, "n_entries": len(columns)}
-    launch = lambda: kernel.launch(params, (matrix.indptr, matrix.indices, matrix.data, on_device, y))  # noqa: E731
-    launch()
-    error = float(np.abs(cp.asnumpy(y) - expected).max() / np.abs(expected).max())
-    theirs = timed(lambda: cupyx.cusparse.spmv(matrix, on_device, y=y))
-    ms = timed(launch)
-    wrong = "" if error < 1e-13 else " WRONG"
-    print(f"{kernel.name:24s} {width:3d} entries a row {ms:.4f} ms, cuSPARSE {theirs:.4f} ms, ratio {theirs / ms:.2f}, error {error:.1e}{wrong}", flush=True)
+    for kernel in kernels:
+        launch = lambda: kernel.launch(params, (matrix.indptr, matrix.indices, matrix.data, on_device, y))  # noqa: B023, E731
+        y.fill(float("nan"))
+        launch()
+        error = float(np.abs(cp.asnumpy(y) - expected).max() / np.abs(expected).max())
+        theirs = timed(lambda: cupyx.cusparse.spmv(matrix, on_device, y=y))
+        ms = timed(launch)
+        wrong = "" if error < 1e-13 else " WRONG"
+        print(f"{kernel.name:24s} {width:3d} entries a row {ms:.4f} ms, cuSPARSE {theirs:.4f} ms, ratio {theirs / ms:.2f}, error {error:.1e}{wrong}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sources", type=pathlib.Path, nargs="+")
-    for kernel in map(Kernel, parser.parse_args().sources):
+    kernels = list(map(Kernel, parser.parse_args().sources))
+    for kernel in kernels:
         if kernel.entry.startswith("stencil"):
             stencil(kernel, 512)
         elif kernel.entry == "transpose":
@@ -191,9 +196,9 @@ def main():
                 transpose(kernel, n, m)
         elif kernel.entry == "prefix_one_pass":
             prefix(kernel, 2**28)
-        else:
-            for width, n in ((7, 4_000_000), (14, 3_000_000), (27, 2_000_000), (50, 1_000_000), (81, 600_000), (125, 400_000)):
-                product(kernel, width, n)
+    sparse = [kernel for kernel in kernels if kernel.entry.startswith("csr_product")]
+    for width, n in SPARSE if sparse else ():
+        products(sparse, width, n)
 
 
 if __name__ == "__main__":

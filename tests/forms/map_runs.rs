@@ -41,8 +41,7 @@ fn problem(operator: Operator, dim: usize, degree: usize, seed: u64) -> Problem 
 #[test]
 fn results_are_those_of_the_reference() {
     let seed = Random::fresh_seed();
-    let matrix =
-        |p| MatrixCells { sub_groups: 1, groups: 2, kept_tables: 9, overlapped: false, parts: runs(2, p).1 };
+    let matrix = |p| MatrixCells { parts: runs(2, p).1, ..MatrixCells::new(1, 2, 9) };
     let groups = MatrixGroups { parts: runs(2, 4).1, ..MatrixGroups::default() };
     let cases = [
         (Operator::Laplace, 3, 1, ConstantCells { cells: 5 }.into()),

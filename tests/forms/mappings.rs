@@ -126,13 +126,8 @@ fn check_problem(problem: &Problem, name: &str) {
         let [sub_groups, groups, kept_tables] = [3, 4, 4].map(|n| random.below(n));
         let (sub_groups, groups) = (1 + sub_groups, 1 + groups);
         let overlapped = random.below(2) == 1;
-        mappings.push(Mapping::from(MatrixCells {
-            sub_groups,
-            groups,
-            kept_tables,
-            overlapped,
-            parts: parts.clone(),
-        }));
+        let of = MatrixCells::new(sub_groups, groups, kept_tables);
+        mappings.push(Mapping::from(MatrixCells { overlapped, parts: parts.clone(), ..of }));
     }
     if matrix_group_dofs(&form.kernel, &form.program).is_some() {
         mappings.push(Mapping::from(MatrixGroups {

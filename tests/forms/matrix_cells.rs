@@ -4,10 +4,11 @@
 
 use crate::support::{bent_mesh, is_long_run};
 use kingpost::codegen::{Options, Target, generate};
-use kingpost::forms::strategies::{MatrixCells, matrix_sizes};
+use kingpost::forms::strategies::{MatrixCells, MatrixInstruction, matrix_sizes};
 use kingpost::ir::AxisTag;
 use kingpost::kernels::Operator;
 use kingpost::prelude::interpret;
+use kingpost::runtime::{Cache, hip};
 use kingpost::tuning::transform;
 use kingpost::{Mapping, Problem, Random, RelativeError};
 
@@ -16,12 +17,12 @@ fn problem(operator: Operator, dim: usize, degree: usize, divisions: usize, seed
 }
 
 fn matrix_cells(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
-    Mapping::from(MatrixCells { sub_groups, groups, kept_tables, overlapped: false, parts: Vec::new() })
+    Mapping::from(MatrixCells::new(sub_groups, groups, kept_tables))
 }
 
 /// The same with copies of the next block under way.
 fn overlapped(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
-    Mapping::from(MatrixCells { sub_groups, groups, kept_tables, overlapped: true, parts: Vec::new() })
+    Mapping::from(MatrixCells { overlapped: true, ..MatrixCells::new(sub_groups, groups, kept_tables) })
 }
 
 /// Fewer cells than a block, full blocks and a rest, several blocks a group; rows and modes that
@@ -61,6 +62,67 @@ fn results_are_those_of_the_reference() {
             );
         }
     }
+}
+
+/// By the instruction of wavefronts.
+fn wavefronts(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
+    let instruction = MatrixInstruction::Mfma16x16x4;
+    Mapping::from(MatrixCells { instruction, ..MatrixCells::new(sub_groups, groups, kept_tables) })
+}
+
+/// By wavefronts of 64: degrees of freedom that four divides and does not, several tiles of 16 rows, blocks of
+/// cells that are full and a rest; tables kept and not. The code for AMD's processors has the instructions, twice
+/// for each table, tile of modes, and four degrees of freedom or four rows, and compiles.
+#[test]
+fn wavefronts_multiply_by_their_own_instruction() {
+    let seed = Random::fresh_seed();
+    // modes and degrees of freedom: 4, 4; 10, 20; 21, 28
+    for (operator, dim, degree, divisions, [modes, terms, rows], tables) in [
+        (Operator::Mass, 3, 1, 2, [1, 1, 1], 1),
+        (Operator::Laplace, 3, 3, 2, [1, 5, 2], 3),
+        (Operator::Laplace, 2, 6, 3, [2, 7, 2], 2),
+    ] {
+        let problem = problem(operator, dim, degree, divisions, seed);
+        let expected = problem.reference().unwrap();
+        for (mapping, groups) in [(wavefronts(1, 2, 0), 1), (wavefronts(2, 1, 9), 2)] {
+            let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();
+            assert_eq!(recipe.apply(&problem.lowered.kernel).unwrap(), kernel);
+            let mut memory = problem.memory.clone();
+            interpret(&kernel, &mut memory).unwrap();
+            let error = RelativeError::between(memory.f64s(problem.output()).unwrap(), &expected);
+            assert!(
+                error.is_within(1e-12),
+                "{operator} {dim}-D P{degree}, {mapping}, seed {seed}: {error:?}"
+            );
+            let hip = generate(&kernel, Target::Hip, &Options::default()).unwrap();
+            let calls = hip.source.matches("__builtin_amdgcn_mfma_f64_16x16x4f64").count();
+            // the loop over tiles of modes stays; four instructions for the 16 modes of each tile of rows
+            assert_eq!(calls, tables * (terms + 4 * rows), "{modes} tiles of modes\n{}", hip.source);
+            assert!(!hip.source.contains("__shfl"), "{}", hip.source);
+            assert_eq!(hip.plan.block, [64, groups, 1]);
+            // elsewhere the meaning
+            let opencl = generate(&kernel, Target::OpenCl, &Options::default()).unwrap();
+            assert!(!opencl.source.contains("mfma"), "{}", opencl.source);
+            match hip::compile_program("gfx942", &hip, &Cache::from_environment()) {
+                Ok(object) => {
+                    assert!(object.assembly.contains("v_mfma_f64_16x16x4"), "{}", object.assembly);
+                    println!("{operator} {dim}-D P{degree}, {mapping}: {}", object.resources[0]);
+                }
+                Err(error) => {
+                    assert!(hip::version().is_err(), "{error}\n{}", hip.source);
+                    println!("skipped: {error}");
+                }
+            }
+        }
+    }
+    // neither copies ahead nor orbits
+    let problem = problem(Operator::Laplace, 3, 3, 1, 1);
+    let instruction = MatrixInstruction::Mfma16x16x4;
+    let ahead = MatrixCells { instruction, overlapped: true, ..MatrixCells::new(1, 1, 0) };
+    let refused = transform(&problem.lowered, &Mapping::from(ahead)).unwrap_err();
+    assert!(refused.reason.contains("leave `overlapped` out"), "{}", refused.reason);
+    let refused = transform(&problem.lowered, &wavefronts(1, 1, 0).with_orbits()).unwrap_err();
+    assert!(refused.reason.contains("wavefronts"), "{}", refused.reason);
 }
 
 /// The same kernel, except for where its arrays are.

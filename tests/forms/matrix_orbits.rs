@@ -18,13 +18,12 @@ fn problem(operator: Operator, dim: usize, degree: usize, divisions: usize, seed
 }
 
 fn matrix(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
-    Mapping::from(MatrixCells { sub_groups, groups, kept_tables, overlapped: false, parts: Vec::new() })
-        .with_orbits()
+    Mapping::from(MatrixCells::new(sub_groups, groups, kept_tables)).with_orbits()
 }
 
 /// The same with copies of the next block under way.
 fn overlapped(sub_groups: u64, groups: u64, kept_tables: u64) -> Mapping {
-    Mapping::from(MatrixCells { sub_groups, groups, kept_tables, overlapped: true, parts: Vec::new() })
+    Mapping::from(MatrixCells { overlapped: true, ..MatrixCells::new(sub_groups, groups, kept_tables) })
         .with_orbits()
 }
 

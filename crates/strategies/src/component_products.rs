@@ -147,7 +147,7 @@ pub(super) fn products(
     let (part, columns) = tile_of_points(s, &multiply, wide)?;
     let nest = product(s, &multiply.cells, &products.rows, &columns, false)?;
     if axes.one_sub_group {
-        for inner in part.iter().chain(&nest.tile) {
+        for inner in part.iter().chain(&nest.tiles) {
             s.interchange(&rolled.multiply, inner)?;
         }
     }
@@ -197,7 +197,7 @@ fn evaluations(
         // tables are read once for all components of a sub-group, values of degrees of freedom once
         // for all tiles of points
         for outer in part.iter().chain(axes.one_sub_group.then_some(component)) {
-            nest.tile.iter().try_for_each(|tile| s.interchange(outer, tile).map(drop))?;
+            nest.tiles.iter().try_for_each(|tile| s.interchange(outer, tile).map(drop))?;
         }
         if let (Some(part), true) = (&part, axes.one_sub_group) {
             s.interchange(component, part)?;

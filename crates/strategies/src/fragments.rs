@@ -98,10 +98,10 @@ pub(super) fn exactly<T, const N: usize>(
     })
 }
 
-/// The work-items `4*g + t` of a sub-group.
-pub(super) fn lanes(s: &mut Schedule, g: &Loop, t: &Loop) -> Result<Loop, TransformError> {
+/// The work-items of a sub-group: `4*g + t` of `g` and `t`.
+pub(super) fn lanes(s: &mut Schedule, outer: &Loop, inner: &Loop) -> Result<Loop, TransformError> {
     let joined = Some(s.fresh("lane"));
-    s.make(JoinInames { joined, ..JoinInames::new(g, t) })
+    s.make(JoinInames { joined, ..JoinInames::new(outer, inner) })
 }
 
 /// The loops of a nest of 16 rows and of 8 columns, or tiles of them: row `8*i + g` and column
@@ -239,13 +239,14 @@ pub(super) const fn spread_length(elements: i64) -> i64 {
 
 /// The loops of a product: tiles, then rows, columns and terms of an instruction.
 pub(super) struct Product {
-    /// None where one instruction does it.
-    pub(super) tile: Option<Loop>,
-    g: Loop,
-    t: Loop,
-    own: Vec<Loop>,
+    /// Over instructions; none where one does it.
+    pub(super) tiles: Vec<Loop>,
+    /// What the work-items of a sub-group are joined of.
+    pub(super) lanes: [Loop; 2],
+    /// Of an instruction, outer first.
+    pub(super) own: Vec<Loop>,
     /// Whether the instruction has half of the terms.
-    is_short: bool,
+    pub(super) is_short: bool,
 }
 
 /// Splits the loops of a product. The tiles are those of the terms if `tiled_terms` says so, else
@@ -263,7 +264,7 @@ pub(super) fn product(
     let [j, t] = s.split_as(columns, TILE / 2, ["part", "place"])?;
     let [h, k] = s.split_as(terms, TILE / 2, ["term_part", "term"])?;
     s.reorder([&tile, &g, &t, &i, &j, &h, &k])?;
-    Ok(Product { tile: Some(tile), g, t, own: vec![i, j, h, k], is_short: false })
+    Ok(Product { tiles: vec![tile], lanes: [g, t], own: vec![i, j, h, k], is_short: false })
 }
 
 /// Terms that an instruction of half the length takes for those after the last full tile; none if
@@ -305,7 +306,7 @@ pub(super) fn short_product(
     let [i, g] = s.split_as(&own_cells, TILE, ["half", "row"])?;
     let [j, t] = s.split_as(&own_columns, TILE / 2, ["part", "place"])?;
     s.reorder([&g, &t, &i, &j, &last])?;
-    let short = Product { tile: None, g, t, own: vec![i, j, last], is_short: true };
+    let short = Product { tiles: Vec::new(), lanes: [g, t], own: vec![i, j, last], is_short: true };
     Ok(vec![(full, insns), (short, own_insns)])
 }
 
@@ -317,7 +318,8 @@ impl Product {
         insns: &[String],
         axes: &mut Axes,
     ) -> Result<(), TransformError> {
-        let lanes = lanes(s, &self.g, &self.t)?;
+        let [outer, inner] = &self.lanes;
+        let lanes = lanes(s, outer, inner)?;
         let others = &insns[1.min(insns.len())..];
         let mut calls = vec![lanes.clone()];
         if !others.is_empty() {
@@ -329,7 +331,7 @@ impl Product {
         axes.items.extend(calls.iter().cloned());
         let all = if self.is_short { &mut axes.short_calls } else { &mut axes.calls };
         all.extend(calls);
-        axes.unrolled.extend(self.tile.clone());
+        axes.unrolled.extend(self.tiles.iter().cloned());
         Ok(())
     }
 }

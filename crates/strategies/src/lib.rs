@@ -19,6 +19,7 @@ mod fewest_operations;
 mod fragments;
 mod hole_values;
 mod in_orbits;
+mod instruction;
 mod listed_cells;
 mod loop_lanes;
 mod map_runs;
@@ -56,6 +57,7 @@ pub use fewest_operations::{
 };
 pub use hole_values::HoleValues;
 pub use in_orbits::InOrbits;
+pub use instruction::MatrixInstruction;
 pub use listed_cells::ListedCells;
 pub use loop_lanes::LoopLanes;
 pub use map_runs::MapRuns;

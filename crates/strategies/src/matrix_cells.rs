@@ -2,10 +2,8 @@
 
 use super::ahead::{Ahead, coordinates};
 use super::blocks::{behind, gathers_first, statements, written};
-use super::fragments::{
-    Axes, CELLS, LANES, Nest, Product, TILE, exactly, fragment, lay_out_spread_table, lay_out_table, product,
-    spread_length, tiled,
-};
+use super::fragments::{Axes, CELLS, Nest, Product, TILE, exactly, spread_length, tiled};
+use super::instruction::MatrixInstruction;
 use super::matrix_orbits::matrix_orbits;
 use super::modes::factor;
 use super::staging::{check_parts, stage_results};
@@ -15,9 +13,7 @@ use crate::strategy::{Arguments, CombinedOrbits, Needs, Question, Stopped, Strat
 use kingpost_forms::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products};
 use kingpost_ir::{AddressSpace, Kernel};
 use kingpost_primitives::ScheduleSteps;
-use kingpost_primitives::primitives::{
-    JoinArrayAxes, PadInames, PrefetchArray, SplitArrayAxis, SplitIname, SplitLives, Tail, TransposeArrayAxes,
-};
+use kingpost_primitives::primitives::{PrefetchArray, SplitIname, SplitLives, Tail};
 use kingpost_primitives::schedule::{Array, Loop};
 use kingpost_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
@@ -65,18 +61,25 @@ pub struct MatrixCells {
     /// [`StraightCells`](super::StraightCells).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<u64>,
+    /// The instruction.
+    #[serde(default, skip_serializing_if = "MatrixInstruction::is_default")]
+    pub instruction: MatrixInstruction,
 }
 
 impl fmt::Display for MatrixCells {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { sub_groups, groups, kept_tables, overlapped, parts } = self;
+        let Self { sub_groups, groups, kept_tables, overlapped, parts, instruction } = self;
         let tables = if *kept_tables == 1 { "table" } else { "tables" };
         let ahead = if *overlapped { ", copies ahead" } else { "" };
         write!(
             f,
             "matrix cells, {sub_groups} sub-groups, {groups} groups, {kept_tables} {tables} kept{ahead}"
         )?;
-        show_parts(f, parts)
+        show_parts(f, parts)?;
+        match instruction {
+            MatrixInstruction::MmaM16n8k8 => Ok(()),
+            MatrixInstruction::Mfma16x16x4 => f.write_str(", wavefronts"),
+        }
     }
 }
 
@@ -105,6 +108,13 @@ pub(super) const MULTIPROCESSORS: u64 = 132;
 const MATRIX_DOFS: i64 = 28;
 
 impl MatrixCells {
+    /// One block of cells after the other, all degrees of freedom together, by `mma_m16n8k8`.
+    #[must_use]
+    pub const fn new(sub_groups: u64, groups: u64, kept_tables: u64) -> Self {
+        let instruction = MatrixInstruction::MmaM16n8k8;
+        Self { sub_groups, groups, kept_tables, overlapped: false, parts: Vec::new(), instruction }
+    }
+
     /// What is tried of a kernel, with as many tables in local memory as fit with the cells of a
     /// group that has `local_bytes` of it.
     pub(super) fn that_fit(sizes: &MatrixSizes, local_bytes: impl Fn(u64) -> u64) -> Vec<Self> {
@@ -113,7 +123,7 @@ impl MatrixCells {
         }
         let of = |[sub_groups, groups]: [u64; 2], overlapped| {
             let kept_tables = sizes.tables_that_fit(sub_groups, overlapped, local_bytes(groups))?;
-            Some(Self { sub_groups, groups, kept_tables, overlapped, parts: Vec::new() })
+            Some(Self { overlapped, ..Self::new(sub_groups, groups, kept_tables) })
         };
         let waiting = TRIED.into_iter().filter_map(|sizes| of(sizes, false));
         waiting.chain(TRIED_AHEAD.into_iter().filter_map(|sizes| of(sizes, true))).collect()
@@ -125,10 +135,10 @@ impl Strategy for MatrixCells {
         self.check()?;
         let form = on.form();
         let s = on.schedule();
-        factor(s, &*form.program()?, TILE as u32)?;
+        factor(s, &*form.program()?, self.instruction.tile() as u32)?;
         let kernel = s.kernel().clone();
         let program = CellProgram::read(&kernel)?;
-        let parts = Parts::of(&kernel, &program)?;
+        let parts = Parts::of(&kernel, &program, self.instruction.tile())?;
         check_parts(&self.parts, [parts.gather.count, program.results[0].count])?;
         Ok(Plan { program: &program, parts: &parts, args: self }.map(s)?)
     }
@@ -153,7 +163,7 @@ impl Strategy for MatrixCells {
     }
 
     fn in_orbits(&self, on: &mut Work<'_>, how: CombinedOrbits) -> Result<(), Stopped> {
-        if how != CombinedOrbits::default() {
+        if how != CombinedOrbits::default() || !self.instruction.is_default() {
             return Err(how.refused(self));
         }
         let orbits = how.lower(on)?;
@@ -161,8 +171,6 @@ impl Strategy for MatrixCells {
     }
 }
 
-/// Work-items of a sub-group, along both axes of a group.
-pub(super) const ITEMS: [i64; 2] = [LANES, 1];
 /// What the arrays of cells that fill no block end with.
 pub(super) const REST: &str = "rest";
 
@@ -176,7 +184,23 @@ impl MatrixCells {
             }
         };
         bounded("the number of sub-groups of a group", self.sub_groups, 32)?;
-        bounded("the number of groups", self.groups, 1 << 20)
+        bounded("the number of groups", self.groups, 1 << 20)?;
+        match self.instruction {
+            MatrixInstruction::Mfma16x16x4 if self.overlapped => {
+                let reason = "copies ahead are of NVIDIA's processors; leave `overlapped` out".into();
+                Err(StrategyError::Unsuited { strategy: Self::NAME, reason })
+            }
+            // 1024 work-items
+            MatrixInstruction::Mfma16x16x4 => {
+                bounded("the number of wavefronts of a group", self.sub_groups, 16)
+            }
+            MatrixInstruction::MmaM16n8k8 => Ok(()),
+        }
+    }
+
+    /// Work-items of a sub-group, along both axes of a group.
+    pub(super) const fn items(&self) -> [i64; 2] {
+        [self.instruction.lanes(), 1]
     }
 }
 
@@ -187,7 +211,7 @@ struct Parts<'p> {
 }
 
 impl<'p> Parts<'p> {
-    fn of(kernel: &Kernel, program: &'p CellProgram) -> Result<Self, NotAnAction> {
+    fn of(kernel: &Kernel, program: &'p CellProgram, tile: i64) -> Result<Self, NotAnAction> {
         let refuse = |found: &str| {
             let found = format!("{found}; the strategies `straight_cells` and `staged_tiling` take it");
             NotAnAction { kernel: kernel.name.clone(), found }
@@ -208,7 +232,7 @@ impl<'p> Parts<'p> {
             if block.pointwise.is_empty() {
                 return Err(refuse("a quadrature loop has no pointwise group"));
             }
-            if block.points % TILE != 0 {
+            if block.points % tile != 0 {
                 return Err(refuse("a quadrature loop has no modes, because its integrand is not linear"));
             }
             blocks.push((block, evaluation, *products));
@@ -253,7 +277,7 @@ impl MatrixSizes {
 pub fn matrix_sizes(kernel: &Kernel, program: &CellProgram) -> Option<MatrixSizes> {
     let kernel = trial(kernel, |s| factor(s, program, TILE as u32))?;
     let program = CellProgram::read(&kernel).ok()?;
-    let parts = Parts::of(&kernel, &program).ok()?;
+    let parts = Parts::of(&kernel, &program, TILE).ok()?;
     let n = parts.gather.count;
     let row = 8 * row_length(n).unsigned_abs();
     let mut names: Vec<&Array> = Vec::new();
@@ -277,8 +301,11 @@ pub fn matrix_sizes(kernel: &Kernel, program: &CellProgram) -> Option<MatrixSize
 /// Doubles from one row of fragments to the next, of `n` columns in tiles: 4 or 12 of 16 apart, so
 /// that rows begin in other banks.
 pub(super) fn row_length(n: i64) -> i64 {
-    tiled(n) + TILE / 2
+    tiled(n) + BETWEEN_ROWS
 }
+
+/// Doubles between rows.
+const BETWEEN_ROWS: i64 = TILE / 2;
 
 struct Plan<'a> {
     program: &'a CellProgram,
@@ -290,6 +317,7 @@ struct Plan<'a> {
 pub(super) struct Tiles<'p> {
     block: &'p Block,
     products: &'p Products,
+    instruction: MatrixInstruction,
     /// Evaluations as the instructions that make them.
     evaluations: Vec<String>,
     init: Nest,
@@ -341,8 +369,9 @@ impl Plan<'_> {
         places.ends(s, (program, gather, self.args), (&staged.array, &staged.rows), &mut axes)?;
         // what is gathered has no columns of zeros, but rows of one length: a sub-group finds its cells
         // in one place of the buffer before and after
-        let shared = [(&gather.array, gather.count), (&staged.array, tiled(gather.count))];
-        places.place(s, self.args, shared, row_length(gather.count), (&[], &axes))
+        let columns = self.args.instruction.tiled(gather.count);
+        let shared = [(&gather.array, gather.count), (&staged.array, columns)];
+        places.place(s, self.args, shared, columns + BETWEEN_ROWS, (&[], &axes))
     }
 
     /// The products of the sixteen cells of each sub-group, in fragments.
@@ -362,51 +391,32 @@ impl Plan<'_> {
         let stems: Vec<&str> = program.blocks.iter().map(|_| "cell_modes").chain(["cell_store"]).collect();
         let mut around = s.distribute_as(&own, starts, &stems)?;
         let [store] = exactly(s, around.split_off(program.blocks.len()), "the results")?;
-        if n % TILE != 0 {
-            let of_blocks = parts.blocks.iter().flat_map(|(_, e, p)| [&e.dofs, &p.rows]);
-            let all = [&fetch_dofs, &result.zero, &result.scatter].into_iter().chain(of_blocks);
-            s.apply(PadInames::new(all, tiled(n)))?;
-        }
+        let instruction = self.args.instruction;
+        let terms: Vec<&Loop> =
+            [&fetch_dofs].into_iter().chain(parts.blocks.iter().map(|(_, e, _)| &e.dofs)).collect();
+        let rows = parts.blocks.iter().map(|(_, _, products)| &products.rows);
+        let rows: Vec<&Loop> = [&result.zero, &result.scatter].into_iter().chain(rows).collect();
+        instruction.pad(s, &terms, &rows, n)?;
         let mut all_tiles = Vec::new();
         for ((block, evaluation, products), cells) in parts.blocks.iter().zip(around) {
-            all_tiles.push(tiles(s, [&sub_group, &cells], block, evaluation, products)?);
+            all_tiles.push(tiles(s, [&sub_group, &cells], block, evaluation, products, instruction)?);
         }
 
         // arrays and loops of each product as the instruction has them
         let wide = |cells: &Loop, columns: &Loop| Nest { cells: cells.clone(), columns: columns.clone() };
-        let wide = [wide(&fetch_cells, &fetch_dofs), wide(&own, &result.zero), wide(&store, &result.scatter)];
-        for nest in &wide {
-            axes.add(fragment(s, nest, true)?);
+        axes.add(instruction.terms(s, &wide(&fetch_cells, &fetch_dofs))?);
+        for nest in [wide(&own, &result.zero), wide(&store, &result.scatter)] {
+            axes.add(instruction.rows(s, &nest, true)?);
         }
         let split = all_tiles.iter().map(|tiles| tiles.split(s, axes)).collect::<Result<Vec<_>, _>>()?;
-        to_fragment(s, &values, VALUES, axes)?;
-        to_fragment(s, &result.array, RESULTS, axes)?;
+        instruction.lay_out_terms(s, &values, axes)?;
+        instruction.lay_out_results(s, &result.array, axes)?;
         for (tiles, products) in all_tiles.iter().zip(split) {
             tiles.to_fragments(s, &products, axes)?;
         }
         axes.sub_groups.extend([first, sub_group]);
         Ok(())
     }
-}
-
-/// The order of the axes of degrees of freedom, and of results, as the instruction has them.
-pub(super) const VALUES: [u32; 6] = [0, 2, 5, 3, 4, 1];
-pub(super) const RESULTS: [u32; 6] = [0, 2, 5, 3, 1, 4];
-
-/// Lays an array `[sub-groups, cells, columns]` out as the instruction has it.
-pub(super) fn to_fragment(
-    s: &mut Schedule,
-    array: &Array,
-    order: [u32; 6],
-    axes: &mut Axes,
-) -> Result<(), TransformError> {
-    for (axis, factor) in [(1, TILE), (3, TILE), (4, TILE / 2)] {
-        s.apply(SplitArrayAxis { var: array.into(), axis, factor })?;
-    }
-    s.apply(TransposeArrayAxes { var: array.into(), order: order.to_vec() })?;
-    s.apply(JoinArrayAxes { var: array.into(), axis: 1 })?;
-    axes.fragments.push(array.clone());
-    Ok(())
 }
 
 /// A quadrature loop in tiles of modes, a nest for each of its parts.
@@ -416,9 +426,10 @@ pub(super) fn tiles<'p>(
     block: &'p Block,
     evaluation: &'p Evaluation,
     products: &'p Products,
+    instruction: MatrixInstruction,
 ) -> Result<Tiles<'p>, TransformError> {
     let evaluations = statements(s.kernel(), evaluation.dofs.name());
-    let [tile, mode] = s.split_as(&block.quad, TILE, ["mode_tile", "mode_init"])?;
+    let [tile, mode] = s.split_as(&block.quad, instruction.tile(), ["mode_tile", "mode_init"])?;
     for array in evaluation.outputs.iter().chain(&block.factors) {
         s.expand(array, [sub_group, cells, &mode])?;
     }
@@ -435,16 +446,17 @@ pub(super) fn tiles<'p>(
     let [evaluate, point, multiply] =
         exactly(s, nests.collect(), "evaluation, pointwise group and products")?;
     let init = Nest { cells: cells.clone(), columns: mode };
-    Ok(Tiles { block, products, evaluations, init, evaluate, dofs: evaluation.dofs.clone(), point, multiply })
+    let dofs = evaluation.dofs.clone();
+    Ok(Tiles { block, products, instruction, evaluations, init, evaluate, dofs, point, multiply })
 }
 
 impl Tiles<'_> {
     /// Splits the loops of both products, that of the evaluation and that of the result.
     pub(super) fn split(&self, s: &mut Schedule, axes: &mut Axes) -> Result<[Product; 2], TransformError> {
-        axes.add(fragment(s, &self.init, false)?);
-        axes.add(fragment(s, &self.point, false)?);
-        let evaluate = product(s, &self.evaluate.cells, &self.evaluate.columns, &self.dofs, true)?;
-        let multiply = product(s, &self.multiply.cells, &self.products.rows, &self.multiply.columns, false)?;
+        axes.add(self.instruction.rows(s, &self.init, false)?);
+        axes.add(self.instruction.rows(s, &self.point, false)?);
+        let evaluate = self.instruction.evaluation(s, &self.evaluate, &self.dofs)?;
+        let multiply = self.instruction.transposed(s, &self.multiply, &self.products.rows)?;
         Ok([evaluate, multiply])
     }
 
@@ -458,12 +470,7 @@ impl Tiles<'_> {
         let evaluated = self.evaluations.iter().filter_map(|insn| written(s.kernel(), insn));
         let evaluated: Vec<Array> = evaluated.collect();
         for array in evaluated.iter().chain(&self.block.factors) {
-            for (axis, factor) in [(1, TILE), (3, TILE / 2)] {
-                s.apply(SplitArrayAxis { var: array.into(), axis, factor })?;
-            }
-            s.apply(TransposeArrayAxes { var: array.into(), order: vec![0, 2, 4, 1, 3] })?;
-            s.apply(JoinArrayAxes { var: array.into(), axis: 1 })?;
-            axes.fragments.push(array.clone());
+            self.instruction.lay_out_modes(s, array, axes)?;
         }
         let insns: Vec<String> = self.products.insns.iter().map(String::from).collect();
         for (nest, insns) in [(evaluate, &self.evaluations), (multiply, &insns)] {
@@ -471,10 +478,8 @@ impl Tiles<'_> {
         }
         for table in &self.products.tables {
             if !axes.tables.contains(table) {
-                match (axes.tables.len() as u64) < axes.kept_tables {
-                    true => lay_out_table(s, table)?,
-                    false => lay_out_spread_table(s, table, 0)?,
-                }
+                let is_kept = (axes.tables.len() as u64) < axes.kept_tables;
+                self.instruction.lay_out_table(s, table, is_kept)?;
                 axes.tables.push(table.clone());
             }
         }

@@ -3,7 +3,8 @@
 use super::ahead::{Ahead, coordinates};
 use super::blocks::{behind, gathers_first, loops_in};
 use super::fragments::{Axes, CELLS, Nest, TILE, exactly, fragment, spread_length, tiled};
-use super::matrix_cells::{MatrixCells, MatrixSizes, REST, RESULTS, VALUES, row_length, tiles, to_fragment};
+use super::instruction::{MatrixInstruction, RESULTS, VALUES, to_fragment};
+use super::matrix_cells::{MatrixCells, MatrixSizes, REST, row_length, tiles};
 use super::modes::split_terms;
 use super::orbit_basis::orbits_of;
 use super::staging::check_parts;
@@ -404,7 +405,8 @@ impl Plan<'_> {
         };
         let mut all_tiles = Vec::new();
         for (ModeBlock { block, evaluation, products }, cells) in parts.blocks.iter().zip(&around) {
-            all_tiles.push(tiles(s, [&multiplied, cells], block, evaluation, products)?);
+            let instruction = MatrixInstruction::MmaM16n8k8;
+            all_tiles.push(tiles(s, [&multiplied, cells], block, evaluation, products, instruction)?);
         }
         // arrays and loops of each product as the instruction has them
         let wide = |cells: &Loop, columns: &Loop| Nest { cells: cells.clone(), columns: columns.clone() };

@@ -2,15 +2,14 @@
 
 use super::ahead::Ahead;
 use super::cell_groups::cell_groups;
-use super::fragments::{Axes, CELLS, LANES, spread_halves};
+use super::fragments::{Axes, CELLS, spread_halves};
 use super::length;
-use super::matrix_cells::{ITEMS, MatrixCells, REST};
+use super::matrix_cells::{MatrixCells, REST};
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, deal_parts};
 use kingpost_forms::program::{CellProgram, Gather};
 use kingpost_ir::{AddressSpace, AxisTag};
 use kingpost_primitives::ScheduleSteps;
-use kingpost_primitives::intrinsics::MMA_M16N8K8_F64;
 use kingpost_primitives::primitives::{
     AliasStorage, DeclareCallee, PadArray, PrefetchArray, ReplaceWithIntrinsic, SetAddressSpace,
 };
@@ -51,9 +50,9 @@ impl Places {
             |array, cells, rows, count| CellNest { array, cells, rows, component: None, shape: [count, 1] };
         make_atomic(s, &result.commits)?;
         let gathered = nest(&g.array, &cells, &g.dofs, g.count);
-        let mut ends = deal_parts(s, &gathered, g.dofs.name(), ITEMS, &args.parts)?;
+        let mut ends = deal_parts(s, &gathered, g.dofs.name(), args.items(), &args.parts)?;
         let added = nest(added, &rows, added_rows, result.count);
-        ends.extend(deal_parts(s, &added, "commit", ITEMS, &args.parts)?);
+        ends.extend(deal_parts(s, &added, "commit", args.items(), &args.parts)?);
         for array in &program.per_cell {
             s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
         }
@@ -69,7 +68,7 @@ impl Places {
             axes.sub_groups.extend(lanes.sub_groups);
         }
         for flat in ends {
-            if flat.has_few_rounds(CELLS, ITEMS) {
+            if flat.has_few_rounds(CELLS, args.items()) {
                 axes.unrolled.push(flat.round);
             }
             axes.items.extend(flat.items);
@@ -87,6 +86,7 @@ impl Places {
         row: i64,
         (tables, axes): (&[Array], &Axes),
     ) -> Result<(), TransformError> {
+        args.instruction.set_width(s)?;
         for (array, columns) in shared {
             s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
             s.apply(PadArray::new(array, 1, row - columns))?;
@@ -107,15 +107,17 @@ impl Places {
         let kept = usize::try_from(args.kept_tables).unwrap_or(usize::MAX);
         for table in tables.iter().chain(axes.tables.iter().take(kept)) {
             let fetch = PrefetchArray::new(table, &self.group, AddressSpace::Local);
-            let fetch = fetch.by_work_items([LANES, length(args.sub_groups)]);
+            let fetch = fetch.by_work_items([args.instruction.lanes(), length(args.sub_groups)]);
             let (copy, _) = s.prefetch_as(fetch, &format!("{table}_kept"))?;
-            if axes.tables.contains(table) {
+            // copies of other tables lie as they do
+            if axes.tables.contains(table) && args.instruction.is_default() {
                 spread_halves(s, &copy)?;
             }
         }
-        s.apply(DeclareCallee::new(MMA_M16N8K8_F64))?;
+        let (callee, name) = args.instruction.callee();
+        s.apply(DeclareCallee::new(callee))?;
         for call in &axes.calls {
-            s.apply(ReplaceWithIntrinsic::new([call], "mma_m16n8k8_f64"))?;
+            s.apply(ReplaceWithIntrinsic::new([call], name))?;
         }
         s.tag_all(&axes.unrolled, AxisTag::Unrolled)?;
         self.ahead.as_ref().map_or(Ok(()), |ahead| ahead.pipeline(s, &self.turn))

@@ -35,14 +35,7 @@ mod tests {
         let form = Operator::Mass.form(3, 2).unwrap();
         let form = lower(&form, &LoweringOptions::new("k")).unwrap();
         let cells = |sub_groups, kept_tables| {
-            let (groups, overlapped, parts) = (2, false, Vec::new());
-            Candidate::unranked(Mapping::from(MatrixCells {
-                sub_groups,
-                groups,
-                kept_tables,
-                overlapped,
-                parts,
-            }))
+            Candidate::unranked(Mapping::from(MatrixCells::new(sub_groups, 2, kept_tables)))
         };
         // 16 cells of 12 doubles and more a sub-group
         let found = with_dynamic_local(

@@ -1,7 +1,7 @@
 //! Tells the compiler and the launch what a kernel should run with.
 
 use kingpost_analysis::Analysis;
-use kingpost_ir::{AddressSpace, AxisTag, Kernel, RESIDENT_GROUPS};
+use kingpost_ir::{AddressSpace, AxisTag, Kernel, RESIDENT_GROUPS, SubGroup};
 use kingpost_steps::draw::Picks;
 use kingpost_steps::former::Former;
 use kingpost_steps::obligation::Obligation;
@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Says for how many work-groups at a time a compute unit should have registers, that all arrays in local
-/// memory are parts of one that the launch provides, or that groups start in order.
+/// memory are parts of one that the launch provides, that groups start in order, or how many work-items a
+/// sub-group has.
 ///
 /// # Rewrite
 /// ```text
@@ -55,14 +56,24 @@ use std::fmt;
 /// groups take their indices when they start, and elements carry the number of their launch; C runs groups in
 /// order; OpenCL has no such groups.
 ///
+/// ```text
+/// kernel k                        =>   kernel k {sub_group(64)}
+///
+/// for i in 0..64 {l.0}                 for i in 0..64 {l.0}
+///   s: y[i] = 2.0*x[i]                   s: y[i] = 2.0*x[i]
+/// ```
+/// Sub-groups of 64 work-items are wavefronts of AMD's processors; without a number they have 32. What is
+/// dealt out to sub-groups and held by them comes after.
+///
 /// # Precondition
 /// For resident groups: `{ l in loops : tag(l) = g or tag(l) = l }` is not empty. For dynamic local
-/// memory: `{ v in temporaries : space(v) = local }` is not empty. The same instances run in the
-/// same order.
+/// memory: `{ v in temporaries : space(v) = local }` is not empty. For sub-groups:
+/// `{ v in temporaries : space(v) = subgroup }` is empty. The same instances run in the same order.
 ///
 /// # Errors
 /// No hint; a number beyond 1 to 32, or a kernel without an axis of work-items; a kernel without a
-/// temporary in local memory.
+/// temporary in local memory; sub-groups of another number than a power of two up to 128, or a temporary that
+/// the work-items of a sub-group hold.
 ///
 /// # Source
 /// CUDA C++ Programming Guide, Launch Bounds and `__shared__`.
@@ -82,22 +93,33 @@ pub struct LaunchHint {
     /// Whether groups start in order, and wait for values of earlier ones; as before if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ordered_groups: bool,
+    /// Work-items of a sub-group; as before if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub_group: Option<u32>,
 }
 
 impl LaunchHint {
+    const NONE: Self =
+        Self { resident_groups: None, dynamic_local: false, ordered_groups: false, sub_group: None };
+
     /// Asks for registers for a number of work-groups.
     pub const fn resident_groups(groups: u32) -> Self {
-        Self { resident_groups: Some(groups), dynamic_local: false, ordered_groups: false }
+        Self { resident_groups: Some(groups), ..Self::NONE }
     }
 
     /// Lets the launch provide local memory.
     pub const fn dynamic_local() -> Self {
-        Self { resident_groups: None, dynamic_local: true, ordered_groups: false }
+        Self { dynamic_local: true, ..Self::NONE }
     }
 
     /// Starts groups in order.
     pub const fn ordered_groups() -> Self {
-        Self { resident_groups: None, dynamic_local: false, ordered_groups: true }
+        Self { ordered_groups: true, ..Self::NONE }
+    }
+
+    /// Gives sub-groups a number of work-items.
+    pub const fn sub_group(width: u32) -> Self {
+        Self { sub_group: Some(width), ..Self::NONE }
     }
 }
 
@@ -106,7 +128,8 @@ impl fmt::Display for LaunchHint {
         let groups = self.resident_groups.map(|groups| format!("resident groups {groups}"));
         let local = self.dynamic_local.then(|| "dynamic local memory".to_owned());
         let ordered = self.ordered_groups.then(|| "groups in order".to_owned());
-        let hints: Vec<String> = groups.into_iter().chain(local).chain(ordered).collect();
+        let width = self.sub_group.map(|width| format!("sub-groups of {width}"));
+        let hints: Vec<String> = groups.into_iter().chain(local).chain(ordered).chain(width).collect();
         write!(f, "launch with {}", if hints.is_empty() { "no hint".into() } else { hints.join(", ") })
     }
 }
@@ -117,6 +140,10 @@ const GROUPS: Obligation =
 
 /// There is something to provide.
 const LOCAL: Obligation = Obligation::new("launch_hint.local", "a temporary is in local memory");
+
+/// No value is held by sub-groups of the width before.
+const HELD: Obligation =
+    Obligation::new("launch_hint.held", "no temporary is held by the work-items of a sub-group");
 
 impl Primitive for LaunchHint {
     const NAME: &'static str = "launch_hint";
@@ -129,12 +156,12 @@ impl Primitive for LaunchHint {
     type Proof = ();
     type Made = ();
 
-    const OBLIGATIONS: &'static [Obligation] = &[GROUPS, LOCAL];
+    const OBLIGATIONS: &'static [Obligation] = &[GROUPS, LOCAL, HELD];
     const WEIGHT: usize = 2;
 
     fn check(&self, analysis: &Analysis) -> Result<(), Refusal> {
         let kernel = analysis.kernel();
-        let Self { resident_groups, dynamic_local, ordered_groups } = self;
+        let Self { resident_groups, dynamic_local, ordered_groups, sub_group } = self;
         if let Some(groups) = resident_groups {
             if !RESIDENT_GROUPS.contains(groups) {
                 return Err(Refusal::argument(
@@ -147,12 +174,24 @@ impl Primitive for LaunchHint {
             let mapped = tags.any(|tag| matches!(tag, AxisTag::Group(_) | AxisTag::Local(_)));
             GROUPS
                 .require(mapped, || "no loop is mapped to work-items or work-groups; tag one first".into())?;
-        } else if !(*dynamic_local || *ordered_groups) {
+        } else if !(*dynamic_local || *ordered_groups || sub_group.is_some()) {
             return Err(Refusal::argument(
                 "resident_groups",
                 "no hint is given",
-                "a number, `dynamic_local` or `ordered_groups`",
+                "a number, `dynamic_local`, `ordered_groups` or `sub_group`",
             ));
+        }
+        if let Some(width) = sub_group {
+            if SubGroup::new(*width).is_none() {
+                let needed = format!("a power of two, 1 to {}", SubGroup::MAX);
+                return Err(Refusal::argument("sub_group", format!("sub-groups of {width}"), needed));
+            }
+            let held = kernel.vars.values().find(|var| var.space == AddressSpace::SubGroup);
+            HELD.require(held.is_none(), || {
+                // there is one where this is false
+                let name = held.map_or("", |var| var.name.as_str());
+                format!("`{name}` is held by sub-groups of {}; say how wide they are first", kernel.sub_group)
+            })?;
         }
         LOCAL.require(!dynamic_local || has_local(kernel), || {
             "no temporary is in local memory; set the address space of one first".into()
@@ -163,6 +202,7 @@ impl Primitive for LaunchHint {
         kernel.launch.resident_groups = self.resident_groups.or(kernel.launch.resident_groups);
         kernel.launch.dynamic_local |= self.dynamic_local;
         kernel.launch.ordered_groups |= self.ordered_groups;
+        kernel.sub_group = self.sub_group.and_then(SubGroup::new).unwrap_or(kernel.sub_group); // as before if absent
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {

@@ -1,0 +1,273 @@
+//! The matrix instructions that multiply sixteen cells by tables, and how each has loops and arrays.
+
+use super::fragments::{
+    self, Axes, Fragment, LANES, Nest, Product, TILE, lanes, lay_out_spread_table, lay_out_table, product,
+};
+use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::intrinsics::{MFMA_16X16X4_F64_REGISTERS, MMA_M16N8K8_F64, width};
+use kingpost_primitives::primitives::{
+    JoinArrayAxes, LaunchHint, PadInames, SplitArrayAxis, TransposeArrayAxes,
+};
+use kingpost_primitives::schedule::{Array, Loop};
+use kingpost_primitives::{Schedule, TransformError};
+use serde::{Deserialize, Serialize};
+
+/// A matrix instruction in double precision for sixteen cells.
+///
+/// # Shapes and units
+/// `mma_m16n8k8` has cells as rows of the result, and columns of a table in eights: work-item `4*g + t` of
+/// 32 has cells `g` and `g + 8`, columns `t` and `t + 4`. `mfma_16x16x4` has cells as columns of the result,
+/// and columns of a table as its rows, sixteen of them: work-item `16*t + g` of 64 has cell `g`, columns
+/// `4*v + t` for four `v`. Of either, a result is a factor of the next product as it lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MatrixInstruction {
+    /// That of NVIDIA's sub-groups of 32, from `sm_90` on.
+    #[default]
+    MmaM16n8k8,
+    /// That of AMD's wavefronts of 64, from `gfx90a` on.
+    #[serde(rename = "mfma_16x16x4")]
+    Mfma16x16x4,
+}
+
+/// Terms of the instruction of wavefronts, and rows of a work-item.
+const FOUR: i64 = 4;
+
+impl MatrixInstruction {
+    /// Whether it is the one that is not named.
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The text of its callee, and the name.
+    pub(super) const fn callee(self) -> (&'static str, &'static str) {
+        match self {
+            Self::MmaM16n8k8 => (MMA_M16N8K8_F64, "mma_m16n8k8_f64"),
+            Self::Mfma16x16x4 => (MFMA_16X16X4_F64_REGISTERS, "mfma_16x16x4_f64_registers"),
+        }
+    }
+
+    /// Work-items of a sub-group.
+    pub(super) const fn lanes(self) -> i64 {
+        match self {
+            Self::MmaM16n8k8 => LANES,
+            Self::Mfma16x16x4 => width(MFMA_16X16X4_F64_REGISTERS),
+        }
+    }
+
+    /// Modes, or rows of a result, of one instruction.
+    pub(super) const fn tile(self) -> i64 {
+        match self {
+            Self::MmaM16n8k8 => TILE,
+            Self::Mfma16x16x4 => 16,
+        }
+    }
+
+    /// Rows of a result in full tiles.
+    pub(super) const fn tiled(self, n: i64) -> i64 {
+        n + (-n).rem_euclid(self.tile())
+    }
+
+    /// Lets tiles divide loops over degrees of freedom, `count` of them: those of `terms`, and of `rows`.
+    pub(super) fn pad(
+        self,
+        s: &mut Schedule,
+        terms: &[&Loop],
+        rows: &[&Loop],
+        count: i64,
+    ) -> Result<(), TransformError> {
+        let longer = match self {
+            Self::MmaM16n8k8 => self.tiled(count),
+            Self::Mfma16x16x4 => count + (-count).rem_euclid(FOUR),
+        };
+        if longer > count {
+            s.apply(PadInames::new(terms.iter().chain(rows).copied(), longer))?;
+        }
+        if self.tiled(count) > longer {
+            s.apply(PadInames::new(rows.iter().copied(), self.tiled(count)))?;
+        }
+        Ok(())
+    }
+
+    /// The loops of a nest over degrees of freedom that are terms.
+    pub(super) fn terms(self, s: &mut Schedule, nest: &Nest) -> Result<Fragment, TransformError> {
+        match self {
+            Self::MmaM16n8k8 => fragments::fragment(s, nest, true),
+            Self::Mfma16x16x4 => column_fragment(s, nest, false),
+        }
+    }
+
+    /// The loops of a nest over rows of results, several tiles of them if it is `wide`.
+    pub(super) fn rows(self, s: &mut Schedule, nest: &Nest, wide: bool) -> Result<Fragment, TransformError> {
+        match self {
+            Self::MmaM16n8k8 => fragments::fragment(s, nest, wide),
+            Self::Mfma16x16x4 => column_fragment(s, nest, wide),
+        }
+    }
+
+    /// The loops of a product whose terms are degrees of freedom, and whose rows are a tile of modes.
+    pub(super) fn evaluation(
+        self,
+        s: &mut Schedule,
+        nest: &Nest,
+        terms: &Loop,
+    ) -> Result<Product, TransformError> {
+        let Nest { cells, columns } = nest;
+        match self {
+            Self::MmaM16n8k8 => product(s, cells, columns, terms, true),
+            Self::Mfma16x16x4 => {
+                let [of_term, k] = s.split_as(terms, FOUR, ["terms", "term"])?;
+                let [v, t] = s.split_as(columns, FOUR, ["part", "place"])?;
+                s.reorder([&of_term, &t, cells, &v, &k])?;
+                let (tiles, lanes) = (vec![of_term], [t, cells.clone()]);
+                Ok(Product { tiles, lanes, own: vec![v, k], is_short: false })
+            }
+        }
+    }
+
+    /// The loops of a product whose terms are a tile of modes, the columns of the nest, and whose rows are
+    /// degrees of freedom.
+    pub(super) fn transposed(
+        self,
+        s: &mut Schedule,
+        nest: &Nest,
+        rows: &Loop,
+    ) -> Result<Product, TransformError> {
+        let Nest { cells, columns } = nest;
+        match self {
+            Self::MmaM16n8k8 => product(s, cells, rows, columns, false),
+            Self::Mfma16x16x4 => {
+                let [tile, inner] = s.split_as(rows, self.tile(), ["tile", "inner"])?;
+                let [v, t] = s.split_as(&inner, FOUR, ["part", "place"])?;
+                let [of_term, k] = s.split_as(columns, FOUR, ["terms", "term"])?;
+                s.reorder([&tile, &of_term, &t, cells, &v, &k])?;
+                let (tiles, lanes) = (vec![tile, of_term], [t, cells.clone()]);
+                Ok(Product { tiles, lanes, own: vec![v, k], is_short: false })
+            }
+        }
+    }
+
+    /// Lays an array `[sub-groups, cells, degrees of freedom]` of terms out.
+    pub(super) fn lay_out_terms(
+        self,
+        s: &mut Schedule,
+        array: &Array,
+        axes: &mut Axes,
+    ) -> Result<(), TransformError> {
+        match self {
+            Self::MmaM16n8k8 => to_fragment(s, array, VALUES, axes),
+            Self::Mfma16x16x4 => to_columns(s, array, axes),
+        }
+    }
+
+    /// Lays an array `[sub-groups, cells, rows]` of results out.
+    pub(super) fn lay_out_results(
+        self,
+        s: &mut Schedule,
+        array: &Array,
+        axes: &mut Axes,
+    ) -> Result<(), TransformError> {
+        match self {
+            Self::MmaM16n8k8 => to_fragment(s, array, RESULTS, axes),
+            Self::Mfma16x16x4 => {
+                to_columns(s, array, axes)?;
+                s.apply(SplitArrayAxis { var: array.into(), axis: 2, factor: FOUR }).map(drop)
+            }
+        }
+    }
+
+    /// Lays an array `[sub-groups, cells, modes of a tile]` out.
+    pub(super) fn lay_out_modes(
+        self,
+        s: &mut Schedule,
+        array: &Array,
+        axes: &mut Axes,
+    ) -> Result<(), TransformError> {
+        match self {
+            Self::MmaM16n8k8 => {
+                for (axis, factor) in [(1, TILE), (3, TILE / 2)] {
+                    s.apply(SplitArrayAxis { var: array.into(), axis, factor })?;
+                }
+                s.apply(TransposeArrayAxes { var: array.into(), order: vec![0, 2, 4, 1, 3] })?;
+                s.apply(JoinArrayAxes { var: array.into(), axis: 1 })?;
+                axes.fragments.push(array.clone());
+                Ok(())
+            }
+            Self::Mfma16x16x4 => to_columns(s, array, axes),
+        }
+    }
+
+    /// Lays a table `[modes, degrees of freedom]` out, which has a copy in local memory or not.
+    pub(super) fn lay_out_table(
+        self,
+        s: &mut Schedule,
+        table: &Array,
+        is_kept: bool,
+    ) -> Result<(), TransformError> {
+        match (self, is_kept) {
+            (Self::MmaM16n8k8, true) => lay_out_table(s, table),
+            (Self::MmaM16n8k8, false) => lay_out_spread_table(s, table, 0),
+            (Self::Mfma16x16x4, _) => {
+                // blocks of 16 modes by four columns: what an evaluation reads lies side by side, and of what
+                // the other product reads four parts of 16 elements
+                for (axis, factor) in [(0, self.tile()), (1, FOUR), (3, FOUR)] {
+                    s.apply(SplitArrayAxis { var: table.into(), axis, factor })?;
+                }
+                s.apply(TransposeArrayAxes::new(table, [0, 3, 1, 2, 4])).map(drop)
+            }
+        }
+    }
+
+    /// Gives the kernel sub-groups of its width.
+    pub(super) fn set_width(self, s: &mut Schedule) -> Result<(), TransformError> {
+        match self {
+            Self::MmaM16n8k8 => Ok(()),
+            Self::Mfma16x16x4 => s.apply(LaunchHint::sub_group(self.lanes() as u32)).map(drop),
+        }
+    }
+}
+
+/// The loops of a nest of 16 cells and of columns in fours, or tiles of 16 of them: column `4*v + t` of cell
+/// `g` belongs to work-item `16*t + g`.
+fn column_fragment(s: &mut Schedule, nest: &Nest, wide: bool) -> Result<Fragment, TransformError> {
+    let (tile, columns) = if wide {
+        let tile = MatrixInstruction::Mfma16x16x4.tile();
+        let [tile, columns] = s.split_as(&nest.columns, tile, ["tile", "column"])?;
+        (Some(tile), columns)
+    } else {
+        (None, nest.columns.clone())
+    };
+    let [v, t] = s.split_as(&columns, FOUR, ["part", "place"])?;
+    let own: Vec<Loop> = tile.into_iter().chain([v]).collect();
+    s.reorder([&t, &nest.cells].into_iter().chain(&own))?;
+    Ok(Fragment { lanes: lanes(s, &t, &nest.cells)?, own })
+}
+
+/// Lays an array `[sub-groups, cells, columns]` out as `[sub-groups, work-items, columns in fours]`.
+fn to_columns(s: &mut Schedule, array: &Array, axes: &mut Axes) -> Result<(), TransformError> {
+    s.apply(SplitArrayAxis { var: array.into(), axis: 2, factor: FOUR })?;
+    s.apply(TransposeArrayAxes { var: array.into(), order: vec![0, 3, 1, 2] })?;
+    s.apply(JoinArrayAxes { var: array.into(), axis: 1 })?;
+    axes.fragments.push(array.clone());
+    Ok(())
+}
+
+/// The order of the axes of degrees of freedom, and of results, as `mma_m16n8k8` has them.
+pub(super) const VALUES: [u32; 6] = [0, 2, 5, 3, 4, 1];
+pub(super) const RESULTS: [u32; 6] = [0, 2, 5, 3, 1, 4];
+
+/// Lays an array `[sub-groups, cells, columns]` out as `mma_m16n8k8` has it.
+pub(super) fn to_fragment(
+    s: &mut Schedule,
+    array: &Array,
+    order: [u32; 6],
+    axes: &mut Axes,
+) -> Result<(), TransformError> {
+    for (axis, factor) in [(1, TILE), (3, TILE), (4, TILE / 2)] {
+        s.apply(SplitArrayAxis { var: array.into(), axis, factor })?;
+    }
+    s.apply(TransposeArrayAxes { var: array.into(), order: order.to_vec() })?;
+    s.apply(JoinArrayAxes { var: array.into(), axis: 1 })?;
+    axes.fragments.push(array.clone());
+    Ok(())
+}
