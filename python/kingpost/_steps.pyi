@@ -387,6 +387,7 @@ class Steps:
         resident_groups: Optional[int] = None,
         dynamic_local: Optional[bool] = None,
         ordered_groups: Optional[bool] = None,
+        sub_group: Optional[int] = None,
     ) -> Made:
         """Tells the compiler and the launch what a kernel should run with."""
         ...

@@ -14,6 +14,8 @@ use kingpost::ir::text::parse;
 use kingpost::runtime::hip::{self, HipObject, HipResources};
 use kingpost::runtime::{Cache, RuntimeError};
 use kingpost::transforms::steps;
+use kingpost::tuning::architecture;
+use kingpost::tuning::known::Source;
 use kingpost::{Mapping, transform};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -249,6 +251,9 @@ fn what_is_printed_for_cuda_compiles() {
         if is_long_run() {
             ends.insert(0, ("a cell a work-item", &all[0]));
         }
+        let known = architecture::for_processor(&lowered, "gfx942").unwrap();
+        let by_instructions = known.iter().filter(|known| known.source == Source::Instructions);
+        ends.extend(by_instructions.map(|known| ("by matrix instructions", &known.mapping)));
         let of = |(how, mapping): (&str, &Mapping)| {
             let (kernel, _) = transform(&lowered, mapping).unwrap();
             row(&format!("{case}, {how}"), &printed(&kernel).unwrap())
@@ -270,8 +275,8 @@ fn what_is_printed_for_cuda_compiles() {
              KINGPOST_TEST_ALL=1 cargo nextest run --test forms what_is_printed_for_cuda_compiles\n\nwith {}. \
              Registers of 32 bits: vector registers (VGPR) of a work-item, of which accumulators (AGPR), and scalar \
              registers (SGPR) of a wavefront; spilled registers of both kinds. Nothing here ran on a card.\n\n\
-             ## Actions\n\nThe 70 operator actions of Kulkarni & Klöckner 2025, a cell a work-item and under the mapping \
-             that is shipped for an H200.\n\n{head}{}\n## Other kernels\n\nFiles, with their schedules.\n\n{head}{}",
+             ## Actions\n\nThe 70 operator actions of Kulkarni & Klöckner 2025, a cell a work-item, under the mapping \
+             that is shipped for an H200, and by `mfma` as `--arch gfx942` maps larger ones.\n\n{head}{}\n## Other kernels\n\nFiles, with their schedules.\n\n{head}{}",
             hip::version().unwrap(),
             actions.concat(),
             others.concat()

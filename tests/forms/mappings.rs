@@ -13,8 +13,8 @@ use kingpost::forms::form::{
 use kingpost::forms::lowering::LoweredForm;
 use kingpost::forms::program::CellProgram;
 use kingpost::forms::strategies::{
-    ConstantCells, MatrixCells, MatrixGroups, MultiLevelTiling, PointTiles, SingleCell, StagedCells,
-    StagedTiling, StraightCells, matrix_group_dofs, matrix_sizes,
+    ConstantCells, MatrixCells, MatrixGroups, MatrixInstruction, MultiLevelTiling, PointTiles, SingleCell,
+    StagedCells, StagedTiling, StraightCells, matrix_group_dofs, matrix_sizes,
 };
 use kingpost::forms::tiling::{TilingParameters, TilingSizes};
 use kingpost::interp::interpret;
@@ -127,7 +127,9 @@ fn check_problem(problem: &Problem, name: &str) {
         let (sub_groups, groups) = (1 + sub_groups, 1 + groups);
         let overlapped = random.below(2) == 1;
         let of = MatrixCells::new(sub_groups, groups, kept_tables);
-        mappings.push(Mapping::from(MatrixCells { overlapped, parts: parts.clone(), ..of }));
+        let wavefronts = !overlapped && random.below(2) == 1;
+        let instruction = if wavefronts { MatrixInstruction::Mfma16x16x4 } else { of.instruction };
+        mappings.push(Mapping::from(MatrixCells { overlapped, parts: parts.clone(), instruction, ..of }));
     }
     if matrix_group_dofs(&form.kernel, &form.program).is_some() {
         mappings.push(Mapping::from(MatrixGroups {

@@ -103,6 +103,9 @@ fn wavefronts_multiply_by_their_own_instruction() {
             // elsewhere the meaning
             let opencl = generate(&kernel, Target::OpenCl, &Options::default()).unwrap();
             assert!(!opencl.source.contains("mfma"), "{}", opencl.source);
+            if degree != 3 {
+                continue; // a second of clang each
+            }
             match hip::compile_program("gfx942", &hip, &Cache::from_environment()) {
                 Ok(object) => {
                     assert!(object.assembly.contains("v_mfma_f64_16x16x4"), "{}", object.assembly);

@@ -123,12 +123,12 @@ fn products_on_a_card() {
     }
     let of = |text, ty, block| Product { text, ty, block };
     for product in [
-        of(DGEMM, ScalarType::F64, [128, 128, 16]),
-        of(REGISTERS, ScalarType::Bf16, [128, 256, 64]),
-        of(REGISTERS, ScalarType::F16, [128, 256, 64]),
-        of(TEAMS, ScalarType::Bf16, [1024, 256, 64]),
         of(TEAMS, ScalarType::F16, [1024, 256, 64]),
+        of(TEAMS, ScalarType::Bf16, [1024, 256, 64]),
         of(LOOPS, ScalarType::Bf16, [64, 128, 64]),
+        of(REGISTERS, ScalarType::F16, [128, 256, 64]),
+        of(REGISTERS, ScalarType::Bf16, [128, 256, 64]),
+        of(DGEMM, ScalarType::F64, [128, 128, 16]),
     ] {
         let kernel = product.kernel();
         for blocks in [[1, 1, 1], [1, 2, 2], [1, 1, 3], [1, 2, 5]] {

@@ -13,6 +13,7 @@ use kingpost::codegen::{
     ArgKind, HostExpr, HostStep, LaunchPlan, Options, PlacedKernel, Program, Sequence, Target, TensorMap,
     generate, pass_named, passes,
 };
+use kingpost::forms::CellKernel;
 use kingpost::forms::element::Nodes;
 use kingpost::ir::Kernel;
 use kingpost::ir::text::{PrintOptions, TableStyle, print_with};
@@ -20,6 +21,8 @@ use kingpost::runtime::cuda::nvrtc;
 use kingpost::runtime::cuda::ptxas::Resources;
 use kingpost::runtime::hip::{self, HipResources};
 use kingpost::runtime::{Cache, Optimisation};
+use kingpost::tuning::architecture;
+use kingpost::tuning::known::{Known, first};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::sync::LazyLock;
@@ -48,8 +51,13 @@ pub struct PrintArgs {
     /// features
     #[arg(long)]
     plan: bool,
-    /// With --target cuda or hip: also compile for an architecture (sm_90 or gfx942 if none is named), and
-    /// print registers, spills and local memory as a comment; needs no card
+    /// With --target hip: map a form as is best known for this processor, by its matrix instructions where the
+    /// form is large enough, instead of one cell a work-item
+    #[arg(long, value_name = "ARCH", value_parser = PossibleValuesParser::new(architecture::processors()),
+        conflicts_with_all = ["strategy", "mapping", "recipe"])]
+    arch: Option<String>,
+    /// With --target cuda or hip: also compile for an architecture (sm_90, and that of --arch or gfx942 if none is
+    /// named), and print registers, spills and local memory as a comment; needs no card
     #[arg(long, value_name = "ARCH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     resources: Option<String>,
     /// Round each operation: OpenCL's source says so by a pragma; what other compilers are told is
@@ -122,7 +130,10 @@ fn print(args: &PrintArgs, source: &Source) -> Result<(), Failure> {
     let start = Instant::now();
     let form = source.lower()?;
     let lowered = start.elapsed();
-    let kernel = args.transform.apply(source, &form)?.kernel;
+    let (kernel, chosen) = match &args.arch {
+        Some(arch) => args.mapped_for(arch, source, &form)?,
+        None => (args.transform.apply(source, &form)?.kernel, String::new()),
+    };
     let mapped = start.elapsed();
     let nodes = match form {
         Lowered::Form(form) => form.nodes,
@@ -157,12 +168,39 @@ fn print(args: &PrintArgs, source: &Source) -> Result<(), Failure> {
         let (lower, all) = (seconds(lowered.as_secs_f64()), seconds(generated.as_secs_f64()));
         eprintln!("lowering {lower}, mapping {map}, code generation {generate}; {all} in all");
     }
-    let resources = args.resources.as_deref().map(|arch| resources_text(arch, &program)).transpose();
+    let arch = args.resources.as_deref().map(|named| match &args.arch {
+        Some(arch) if named.is_empty() => arch,
+        Some(_) | None => named,
+    });
+    let resources = arch.map(|arch| resources_text(arch, &program)).transpose();
     let plan = if args.plan { plan_text(&kernel, &program, &nodes) } else { notes_text(&program) };
     // without a compiler the rest is there
     let text = resources.as_ref().map_or("", |text| text.as_deref().unwrap_or_default());
-    out(&format!("{text}{plan}{}", program.source))?;
+    out(&format!("{chosen}{text}{plan}{}", program.source))?;
     resources.map(|_| ())
+}
+
+impl PrintArgs {
+    /// The kernel under the first mapping that is known for a processor and that the form takes, and a comment that
+    /// names it.
+    fn mapped_for(
+        &self,
+        arch: &str,
+        source: &Source,
+        form: &dyn CellKernel,
+    ) -> Result<(Kernel, String), Failure> {
+        if self.target.0 != Some(Target::Hip) {
+            return Err(Failure::Usage("--arch is for --target hip".into()));
+        }
+        if self.transform.is_given_for(source) {
+            return Err(Failure::Usage("--arch maps a form; a file with a schedule has its own".into()));
+        }
+        self.transform.refuse_holes()?;
+        let known = architecture::for_processor(form, arch).map_err(|e| Failure::Refused(e.to_string()))?;
+        let attempt = |known: &Known| kingpost::transform(form, &known.mapping);
+        let (Known { mapping, source }, (kernel, _)) = first(known, attempt)?;
+        Ok((kernel, format!("// {arch}: {mapping} ({source})\n")))
+    }
 }
 
 /// What the compiler reports of each function of a program: its name, the compiler's, and the figures.

@@ -2,6 +2,7 @@
 
 use super::fragments::{
     self, Axes, Fragment, LANES, Nest, Product, TILE, lanes, lay_out_spread_table, lay_out_table, product,
+    spread_length,
 };
 use kingpost_primitives::ScheduleSteps;
 use kingpost_primitives::intrinsics::{MFMA_16X16X4_F64_REGISTERS, MMA_M16N8K8_F64, width};
@@ -22,10 +23,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MatrixInstruction {
-    /// That of NVIDIA's sub-groups of 32, from `sm_90` on.
+    /// `mma.m16n8k8` of sub-groups of 32, on NVIDIA cards from `sm_90` on.
     #[default]
     MmaM16n8k8,
-    /// That of AMD's wavefronts of 64, from `gfx90a` on.
+    /// `v_mfma_f64_16x16x4` of wavefronts of 64, on AMD cards from `gfx90a` on.
     #[serde(rename = "mfma_16x16x4")]
     Mfma16x16x4,
 }
@@ -66,6 +67,14 @@ impl MatrixInstruction {
     /// Rows of a result in full tiles.
     pub(super) const fn tiled(self, n: i64) -> i64 {
         n + (-n).rem_euclid(self.tile())
+    }
+
+    /// Doubles of a copy in local memory of a table of modes, a multiple of the tile, and degrees of freedom.
+    pub(super) const fn kept_length(self, modes: i64, dofs: i64) -> i64 {
+        match self {
+            Self::MmaM16n8k8 => spread_length(modes * self.tiled(dofs)),
+            Self::Mfma16x16x4 => modes * self.tiled(dofs),
+        }
     }
 
     /// Lets tiles divide loops over degrees of freedom, `count` of them: those of `terms`, and of `rows`.

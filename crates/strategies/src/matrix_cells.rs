@@ -2,7 +2,7 @@
 
 use super::ahead::{Ahead, coordinates};
 use super::blocks::{behind, gathers_first, statements, written};
-use super::fragments::{Axes, CELLS, Nest, Product, TILE, exactly, spread_length, tiled};
+use super::fragments::{Axes, CELLS, Nest, Product, TILE, exactly, tiled};
 use super::instruction::MatrixInstruction;
 use super::matrix_orbits::matrix_orbits;
 use super::modes::factor;
@@ -10,6 +10,7 @@ use super::staging::{check_parts, stage_results};
 use super::sub_groups::Places;
 use super::{length, show_parts, trial};
 use crate::strategy::{Arguments, CombinedOrbits, Needs, Question, Stopped, Strategy, StrategyError, Work};
+use kingpost_forms::CellKernel;
 use kingpost_forms::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products};
 use kingpost_ir::{AddressSpace, Kernel};
 use kingpost_primitives::ScheduleSteps;
@@ -42,8 +43,11 @@ use std::fmt;
 ///     y[i] += phi[q, i]*f                   call mma  # y of 16 cells and 8 rows
 /// ```
 ///
+/// By `mfma_16x16x4`, sub-groups are AMD's wavefronts of 64, and tiles have 16 modes, 16 rows and four terms.
+///
 /// # Errors
-/// Integrands without modes; functions with components; a step that was refused.
+/// Integrands without modes; functions with components; copies ahead or orbits by `mfma_16x16x4`; a step that was
+/// refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MatrixCells {
@@ -113,6 +117,23 @@ impl MatrixCells {
     pub const fn new(sub_groups: u64, groups: u64, kept_tables: u64) -> Self {
         let instruction = MatrixInstruction::MmaM16n8k8;
         Self { sub_groups, groups, kept_tables, overlapped: false, parts: Vec::new(), instruction }
+    }
+
+    /// The mapping of a form to an AMD processor with that many compute units: a group on each, with a wavefront
+    /// for each of its four units as far as local memory goes. None of a form that it does not take, or that
+    /// is too small for matrix instructions to pay on an H200; nothing was timed on AMD's.
+    #[must_use]
+    pub fn of_wavefronts(form: &dyn CellKernel, compute_units: u64, local_bytes: u64) -> Option<Self> {
+        let instruction = MatrixInstruction::Mfma16x16x4;
+        let sizes = sizes_for(instruction, form.kernel(), &*form.program().ok()?)?;
+        if sizes.dofs < MATRIX_DOFS {
+            return None;
+        }
+        let of = |sub_groups: u64| {
+            let kept_tables = sizes.tables_that_fit(sub_groups, false, local_bytes)?;
+            Some(Self { instruction, ..Self::new(sub_groups, compute_units, kept_tables) })
+        };
+        [4, 2, 1].into_iter().find_map(of)
     }
 
     /// What is tried of a kernel, with as many tables in local memory as fit with the cells of a
@@ -275,11 +296,15 @@ impl MatrixSizes {
 /// The sizes of a kernel that [`MatrixCells`] can map.
 #[must_use]
 pub fn matrix_sizes(kernel: &Kernel, program: &CellProgram) -> Option<MatrixSizes> {
-    let kernel = trial(kernel, |s| factor(s, program, TILE as u32))?;
+    sizes_for(MatrixInstruction::MmaM16n8k8, kernel, program)
+}
+
+fn sizes_for(instruction: MatrixInstruction, kernel: &Kernel, program: &CellProgram) -> Option<MatrixSizes> {
+    let kernel = trial(kernel, |s| factor(s, program, instruction.tile() as u32))?;
     let program = CellProgram::read(&kernel).ok()?;
-    let parts = Parts::of(&kernel, &program, TILE).ok()?;
+    let parts = Parts::of(&kernel, &program, instruction.tile()).ok()?;
     let n = parts.gather.count;
-    let row = 8 * row_length(n).unsigned_abs();
+    let row = 8 * (instruction.tiled(n) + BETWEEN_ROWS).unsigned_abs();
     let mut names: Vec<&Array> = Vec::new();
     let mut tables = Vec::new();
     let per_cell = program.per_cell.len() as u64;
@@ -289,7 +314,7 @@ pub fn matrix_sizes(kernel: &Kernel, program: &CellProgram) -> Option<MatrixSize
         for table in &products.tables {
             if !names.contains(&table) {
                 names.push(table);
-                tables.push(8 * spread_length(block.points * tiled(n)).unsigned_abs());
+                tables.push(8 * instruction.kept_length(block.points, n).unsigned_abs());
             }
         }
     }

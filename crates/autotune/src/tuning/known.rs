@@ -110,6 +110,8 @@ pub enum Source {
     Sums,
     /// The best of the tilings that the cost model ranks.
     Ranked,
+    /// Matrix instructions of a processor on which nothing was timed.
+    Instructions,
     /// Tables that are tensor products: sums axis by axis need the fewest operations.
     Factorised,
     /// Facets, of which a mesh has few, one at a time on a processor.
@@ -140,6 +142,7 @@ impl fmt::Display for Source {
                 f.write_str("one update of the result a group; `kingpost tune` may find a better one")
             }
             Self::Ranked => f.write_str("ranked first by the cost model"),
+            Self::Instructions => f.write_str("by matrix instructions; nothing was timed there"),
             Self::Factorised => {
                 f.write_str("tables are tensor products; `kingpost tune` may find a better one")
             }

@@ -6,6 +6,7 @@
 //! measured mesh either at random degrees of freedom (the first candidate that is right) or
 //! everywhere with the result of that first one, by a sum on the device.
 
+pub mod architecture;
 mod candidates;
 mod case;
 mod distance;
