@@ -20,6 +20,10 @@ SYMMETRIES = {
         [0, 1, 2, 3, 4, 5, 6, 7], [1, 3, 0, 2, 5, 7, 4, 6], [4, 5, 6, 7, 0, 1, 2, 3],
         [0, 2, 4, 6, 1, 3, 5, 7], [2, 3, 6, 7, 0, 1, 4, 5],
     ],
+    "prism": [
+        [0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3], [2, 1, 0, 5, 4, 3], [3, 4, 5, 0, 1, 2], [5, 3, 4, 2, 0, 1],
+    ],
+    "pyramid": [[0, 1, 2, 3, 4], [1, 3, 0, 2, 4], [3, 2, 1, 0, 4], [0, 2, 1, 3, 4]],
 }  # fmt: skip
 
 
@@ -149,6 +153,14 @@ def make_mesh(
     elif cell == "tetrahedron":
         paths = [(1, 3), (1, 5), (2, 3), (2, 6), (4, 5), (4, 6)]
         cells = np.concatenate([boxes[:, [0, a, b, 7]] for a, b in paths])
+    elif cell == "prism":
+        cells = np.concatenate([boxes[:, [0, 1, 3, 4, 5, 7]], boxes[:, [0, 2, 3, 4, 6, 7]]])
+    elif cell == "pyramid":
+        # around the middle of each box
+        sides = [(0, 1, 2, 3), (4, 5, 6, 7), (0, 1, 4, 5), (2, 3, 6, 7), (0, 2, 4, 6), (1, 3, 5, 7)]
+        middles = len(vertices) + np.arange(len(boxes))[:, None]
+        cells = np.concatenate([np.hstack([boxes[:, list(side)], middles]) for side in sides])
+        vertices = np.concatenate([vertices, vertices[boxes].mean(axis=1)])
     else:
         cells = boxes
     vertices = 0.4 * (vertices + rng.uniform(-0.12, 0.12, vertices.shape))

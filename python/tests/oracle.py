@@ -94,7 +94,7 @@ def random_local(
     constants = [drawn(low, high - low, int(np.prod(c["shape"]))) for c in form["constants"]]
     topology = basix.topology(basix.CellType[cell])
     tdim = len(topology) - 1
-    count = {1: 1, 2: 2, 3: 2 * len(topology[2][0]) if tdim == 3 else 0}[tdim]
+    count = {1: 1, 2: 2, 3: 2 * len(topology[2][facets[0]]) if tdim == 3 else 0}[tdim]
     permutations = rng.integers(0, count, 2).tolist() if sides == 2 else [0, 0]
     return Local(functions, constants, facets, permutations)
 
@@ -122,6 +122,8 @@ class Oracle:
     def __init__(self, form: Any, scalar: type = float) -> None:
         parts = parts_of(form)
         self.scalar = scalar
+        (domain,) = form.ufl_domains()
+        self.cell = domain.ufl_coordinate_element().cell_type.name
         compiled, self.ffi = compile_forms(parts, scalar)
         coefficients, constants = list(form.coefficients()), list(form.constants())
         self.parts = []
@@ -140,10 +142,17 @@ class Oracle:
         return {i for part in self.parts for i in part.integrals(kind)}
 
     def tensor(self, kind: str, subdomain: int, local: Local, shape: tuple[int, ...]) -> np.ndarray:
-        """The local tensor of all integrals of a type on a subdomain."""
+        """The local tensor of all integrals of a type on a subdomain.
+
+        Facets of several kinds have a kernel each.
+        """
         total = np.zeros(shape, self.scalar)
         for part in self.parts:
-            for integral in part.integrals(kind).get(subdomain, []):
+            found = part.integrals(kind).get(subdomain, [])
+            if kind != "cell" and len({integral.domain for integral in found}) > 1:
+                own = basix.cell.subentity_types(basix.CellType[self.cell])[-2][local.facets[0]]
+                found = [integral for integral in found if integral.domain == int(own)]
+            for integral in found:
                 total += self._one(part, integral, local, shape)
         return total
 
@@ -172,10 +181,12 @@ def facet_choices(form: dict[str, Any], kind: str, rng: np.random.Generator) -> 
     """Every local facet; in interior facets each with a random one on the other side."""
     if kind == "cell":
         return [[0], [0]]
-    n = len(basix.topology(basix.CellType[form["cell"]])[-2])
+    kinds = basix.cell.subentity_types(basix.CellType[form["cell"]])[-2]
+    n = len(kinds)
     if kind == "exterior_facet":
         return [[f] for f in range(n)]
-    return [[f, int(rng.integers(0, n))] for f in range(n)] * 2
+    alike = [[g for g in range(n) if kinds[g] == kinds[f]] for f in range(n)]
+    return [[f, int(rng.choice(alike[f]))] for f in range(n)] * 2
 
 
 class NotFinite(Exception):

@@ -262,9 +262,16 @@ def complex_form() -> ufl.Form:
     return (1 + 2j) * v * ufl.dx
 
 
-def prism_form() -> ufl.Form:
-    """A form on prisms."""
-    return ufl.TestFunction(space_of("prism", 3, element("P", "prism", 1))) * ufl.dx
+def point_form() -> ufl.Form:
+    """A form on points."""
+    return ufl.TestFunction(space_of("point", 1, element("DG", "point", 0), 0)) * ufl.dx
+
+
+def custom_facets() -> ufl.Form:
+    """Points of the author's own on facets of two kinds."""
+    v = ufl.TestFunction(space_of("prism", 3, element("P", "prism", 1)))
+    rule = {"quadrature_rule": "custom", "quadrature_points": [[0.3, 0.3]], "quadrature_weights": [0.5]}
+    return v * ufl.ds(metadata=rule)
 
 
 def vertex_form() -> ufl.Form:
@@ -287,8 +294,9 @@ def mixed_space_arguments() -> ufl.Form:
 
 
 REFUSED = [
-    (prism_form, "elements on a `prism`; use one of interval, triangle, tetrahedron, "
-     "quadrilateral, hexahedron"),
+    (point_form, "elements on a `point`; use one of interval, triangle, tetrahedron, "
+     "quadrilateral, hexahedron, prism, pyramid"),
+    (custom_facets, "custom points on facets of a `prism`, which are of two kinds; give a degree instead"),
     (vertex_form, "integrals of type `vertex` (`dP`); use `dx`, `ds` or `dS`"),
     (curved_volume, "`CellVolume` on cells of `triangle` with a coordinate element of degree 2; "
      "pass it as a coefficient on a discontinuous space of degree 0"),

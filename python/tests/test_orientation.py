@@ -16,7 +16,7 @@ from write_samples import domain_of, space_elements
 
 from meshes import bind, make_mesh
 
-CELLS = {"triangle": 2, "tetrahedron": 3, "quadrilateral": 2, "hexahedron": 3}
+CELLS = {"triangle": 2, "tetrahedron": 3, "quadrilateral": 2, "hexahedron": 3, "prism": 3, "pyramid": 3}
 
 SIMPLICES = ("triangle", "tetrahedron")
 
@@ -40,7 +40,7 @@ def jump_of(kind: str, u: ufl.Coefficient, n: ufl.FacetNormal, gdim: int) -> ufl
 
 
 CASES = [
-    *[("P", cell, degree, "value") for cell in CELLS for degree in (1, 3)],
+    *[("P", cell, degree, "value") for cell in CELLS for degree in ((1, 2) if cell == "pyramid" else (1, 3))],
     ("P", "tetrahedron", 4, "value"),
     *[(f, c, k, "normal") for f in ("RT", "BDM") for c in SIMPLICES for k in (1, 2, 3)],
     *[(f, c, k, "tangent") for f in ("N1curl", "N2curl") for c in SIMPLICES for k in (1, 2, 3)],

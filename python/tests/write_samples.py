@@ -125,6 +125,13 @@ def laplace_matrix() -> tuple[Any, dict[str, Any]]:
     return ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx, {}
 
 
+def prism_robin() -> tuple[Any, dict[str, Any]]:
+    """The Laplace operator with a term on the boundary, P2 on prisms, whose facets are of two kinds."""
+    space = ufl.FunctionSpace(domain_of("prism", 3), element("Lagrange", "prism", 2))
+    u, v = ufl.Coefficient(space), ufl.TestFunction(space)
+    return ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx + u * v * ufl.ds, {"u": u}
+
+
 def block_stokes() -> tuple[Any, dict[str, Any]]:
     """Two residuals of one system, sharing what they evaluate."""
     mesh = domain_of("triangle", 2)
@@ -138,7 +145,7 @@ def block_stokes() -> tuple[Any, dict[str, Any]]:
 
 SAMPLES = [
     laplace, vector_mass, hyperelasticity, mixed_poisson, curl_curl, stokes, interior_penalty,
-    face_penalty, energy, laplace_matrix, block_stokes,
+    face_penalty, energy, laplace_matrix, prism_robin, block_stokes,
 ]  # fmt: skip
 
 

@@ -6,7 +6,6 @@ use super::inputs::{Inputs, Wanted};
 use super::source::{FileSource, ImportedKernel, Source};
 use super::values::{order_of, read_mesh};
 use kingpost::forms::CellKernel;
-use kingpost::forms::element::CellShape;
 use kingpost::forms::numbering::NumberingOrder;
 use kingpost::forms::strategies::{ConstantCells, SingleCell, SummedCells, is_functional, table_bytes};
 use kingpost::ir::Kernel;
@@ -23,10 +22,10 @@ const READS: u64 = 1 << 24;
 
 /// Divisions of a side of the unit mesh: those of [`DIVISIONS`], or fewer where the tables are so
 /// large that the result could not be interpreted.
-fn divisions(kernel: &Kernel, cell: CellShape) -> usize {
+fn divisions(kernel: &Kernel, dim: usize) -> usize {
     let entries = table_bytes(kernel) / 8;
-    let most = DIVISIONS[cell.dim() - 1];
-    let fits = |n: &usize| (*n as u64).pow(cell.dim() as u32) * entries <= READS;
+    let most = DIVISIONS[dim - 1];
+    let fits = |n: &usize| (*n as u64).pow(dim as u32) * entries <= READS;
     (1..=most).rev().find(fits).unwrap_or(1)
 }
 
@@ -58,7 +57,7 @@ pub fn imported_inputs(args: &Wanted<'_>, of: &ImportedKernel, seed: u64) -> Res
                 return Err(Failure::Usage("--cells 0: needed at least 1 division of a side".into()));
             }
             let divisions =
-                args.cells.unwrap_or_else(|| divisions(&form.kernels[of.place].kernel, form.form.cell));
+                args.cells.unwrap_or_else(|| divisions(&form.kernels[of.place].kernel, form.form.cell.dim()));
             (form.unit_inputs(divisions, order, &mut draw).map_err(refused)?, "a perturbed unit mesh of")
         }
     };
@@ -97,6 +96,7 @@ pub fn single_cells(form: &dyn CellKernel) -> Vec<Candidate> {
 #[allow(clippy::unwrap_used)] // how a test fails
 mod tests {
     use super::*;
+    use kingpost::forms::element::CellShape;
     use kingpost::forms::lowering::{LoweringOptions, MeshForm};
     use kingpost::kernels::Operator;
 
@@ -107,7 +107,7 @@ mod tests {
             let space = Operator::Laplace.space_on(CellShape::Hexahedron, degree);
             let form = Operator::Laplace.action_on(&space);
             let lowered = MeshForm::new(&form, &LoweringOptions::new("laplace")).unwrap();
-            divisions(&lowered.kernels()[0].kernel, CellShape::Hexahedron)
+            divisions(&lowered.kernels()[0].kernel, 3)
         };
         assert_eq!([of(2), of(7)], [3, 2]);
     }

@@ -128,13 +128,17 @@ class IntegralWriter:
     def integral(self, terms: list[Json]) -> Json:
         """The integral of these terms and what they need."""
         rule = self.group.piece.rule
+        points, weights = rule.points.tolist(), rule.weights.tolist()
+        if rule.weights.ndim == 2:
+            # those of each facet are a table, which the graph reads instead
+            points, weights = [], [1.0] * rule.weights.shape[1]
         return {
             "type": self.group.piece.kind,
             "subdomains": list(self.group.piece.subdomains),
             "degree": rule.degree,
             "scheme": rule.scheme,
-            "points": rule.points.tolist(),
-            "weights": rule.weights.tolist(),
+            "points": points,
+            "weights": weights,
             "tables": self.tables.tables,
             "evaluations": self.evaluations,
             "nodes": self.nodes,
@@ -238,6 +242,8 @@ class IntegralWriter:
             return space.coordinates(component[0])
         if name == "facet_coordinate":
             return space.facet_coordinates(component[0])
+        if name == "facet_weight":
+            return space.weights(self.group.piece.rule.weights)
         return space.facet_values(reference_values(name, component, space.type))
 
 

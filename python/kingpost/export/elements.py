@@ -16,7 +16,7 @@ from .errors import UnsupportedForm
 Element = Any
 """A `basix.ufl` element."""
 
-CELLS = ("interval", "triangle", "tetrahedron", "quadrilateral", "hexahedron")
+CELLS = ("interval", "triangle", "tetrahedron", "quadrilateral", "hexahedron", "prism", "pyramid")
 
 
 def check_element(element: Element) -> None:

@@ -96,6 +96,10 @@ class Geometry:
         """A number of the reference cell that differs by facet or by point."""
         return self.graph.intern("reference", name, component, side)
 
+    def of_facet(self, name: str) -> int:
+        """A number that is the same on both sides of a facet, and differs among the facets of a cell."""
+        return self.reference(name, (), "+" if self.frame.kind == "interior_facet" else None)
+
     def vertices(self, factors: list[list[tuple[int, float]]], i: int, side: str | None) -> int:
         """A combination of vertex positions, component `i`; one for all facets or one a facet."""
         part = self.element._sub_element if self.element.block_size > 1 else self.element
@@ -117,11 +121,12 @@ class Geometry:
             case "CellOrientation":
                 return self.graph.one
             case "QuadratureWeight":
-                return self.graph.intern("weight")
+                return self.of_facet("facet_weight") if self.frame.points.ndim == 3 else self.graph.intern("weight")
             case "ReferenceCellVolume":
                 return self.graph.literal(basix.cell.volume(self.frame.type))
             case "ReferenceFacetVolume":
-                return self.graph.literal(basix.cell.facet_reference_volumes(self.frame.type)[0])
+                volumes = basix.cell.facet_reference_volumes(self.frame.type)
+                return self.of_facet("facet_volume") if len(set(volumes)) > 1 else self.graph.literal(volumes[0])
             case "CellCoordinate":
                 return self.reference("cell_coordinate", component, side)
             case "CellOrigin":
@@ -192,6 +197,8 @@ def reference_values(name: str, component: tuple[int, ...], cell: basix.CellType
             return np.asarray(basix.cell.facet_outward_normals(cell))[:, component[0]]
         case "cell_facet_jacobian":
             return np.asarray(basix.cell.facet_jacobians(cell))[:, component[0], component[1]]
+        case "facet_volume":
+            return np.asarray(basix.cell.facet_reference_volumes(cell))
         case "facet_orientation":
             return np.asarray(basix.cell.facet_orientations(cell), dtype=np.float64)
         case "cell_facet_origin":

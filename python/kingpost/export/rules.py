@@ -14,7 +14,11 @@ from .tables import Array
 
 
 class Rule(NamedTuple):
-    """Points [points][dim] and weights [points] on the reference cell or facet."""
+    """Points [points][dim] and weights [points] on the reference cell or facet.
+
+    Where the facets of a cell are of two kinds, those of each facet: [facets][points][dim] and [facets][points]. A
+    facet that needs fewer points than another has its first one again, with weight 0.
+    """
 
     points: Array
     weights: Array
@@ -27,9 +31,24 @@ class Rule(NamedTuple):
         return self.points.tobytes(), self.weights.tobytes()
 
 
-def _entity(cell: str, kind: str) -> basix.CellType:
+def _entities(cell: str, kind: str) -> list[basix.CellType]:
+    """The cell, or its facets; one of them if all are alike."""
     whole = basix.CellType[cell]
-    return whole if kind == "cell" else basix.cell.subentity_types(whole)[-2][0]
+    if kind == "cell":
+        return [whole]
+    facets = list(basix.cell.subentity_types(whole)[-2])
+    return facets if len(set(facets)) > 1 else facets[:1]
+
+
+def _of_facets(rules: list[Rule]) -> Rule:
+    """One rule of those of each facet."""
+    most = max(len(rule.weights) for rule in rules)
+    points, weights = [], []
+    for rule in rules:
+        missing = most - len(rule.weights)
+        points.append(np.concatenate([rule.points, np.repeat(rule.points[:1], missing, axis=0)]))
+        weights.append(np.concatenate([rule.weights, np.zeros(missing)]))
+    return Rule(np.stack(points), np.stack(weights), rules[0].degree, rules[0].scheme)
 
 
 def checked_scheme(scheme: str) -> basix.QuadratureType:
@@ -92,8 +111,21 @@ def rule_of(integral: Any, cell: str, kind: str, degree: int, arguments: list[An
 
     Facets keep the default one where there is no such rule on them.
     """
+    entities = _entities(cell, kind)
+    if len(entities) > 1:
+        if (integral.metadata() or {}).get("quadrature_rule") == "custom":
+            raise UnsupportedForm(
+                f"custom points on facets of a `{cell}`, which are of two kinds", "give a degree instead"
+            )
+        return _of_facets([_rule_on(e, integral, kind, degree, arguments, preferred) for e in entities])
+    return _rule_on(entities[0], integral, kind, degree, arguments, preferred)
+
+
+def _rule_on(
+    entity: basix.CellType, integral: Any, kind: str, degree: int, arguments: list[Any], preferred: str
+) -> Rule:
+    """The rule of an integral on a cell or a facet of this shape."""
     metadata = integral.metadata() or {}
-    entity = _entity(cell, kind)
     dim = len(basix.topology(entity)) - 1
     own = _of_elements(integral, dim)
     if own is not None:

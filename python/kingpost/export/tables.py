@@ -70,6 +70,8 @@ def permute_face_points(points: Array, corners: int, state: int) -> Array:
 class Frame:
     """Where tables are taken: the cell type, the kind of integral and the rule's points.
 
+    The points are [points][dim], or those of each facet where facets are of two kinds.
+
     Tables of a cell integral have shape [points][dofs], of a facet integral
     [facets][points][dofs], of an interior facet integral [permutations][facets][points][dofs].
     """
@@ -83,6 +85,7 @@ class Frame:
         self.geometry = np.asarray(basix.geometry(self.type))
         self.tdim = len(self.topology) - 1
         self.facets = len(self.topology[self.tdim - 1]) if self.tdim else 0
+        self.corners = [len(facet) for facet in self.topology[self.tdim - 1]] if self.tdim else []
         self.permutations = self._permutations()
         self.cell_points, self.lead = self._place()
         self.key = (cell, kind, self.points.tobytes(), self.points.shape)
@@ -91,23 +94,26 @@ class Frame:
     def _permutations(self) -> int:
         if self.kind != "interior_facet" or self.tdim < 2:
             return 1
-        return 2 if self.tdim == 2 else 2 * len(self.topology[2][0])
+        return 2 if self.tdim == 2 else 2 * max(self.corners)
 
-    def _permuted(self, state: int) -> Array:
+    def _permuted(self, state: int, facet: int) -> Array:
+        points = self.points if self.points.ndim == 2 else self.points[facet]
         if self.tdim < 3:
-            return permute_points(self.points, state)
-        return permute_face_points(self.points, len(self.topology[2][0]), state)
+            return permute_points(points, state)
+        # a triangle of a cell that has quadrilaterals, too, is in fewer states than these
+        corners = self.corners[facet]
+        return permute_face_points(points, corners, state % (2 * corners))
 
     def _place(self) -> tuple[Array, tuple[int, ...]]:
         """All points in the cell's coordinates, and the leading shape they stand for."""
         if self.kind == "cell":
             return self.points, (len(self.points),)
         placed = [
-            self.on_facet(facet, self._permuted(state))
+            self.on_facet(facet, self._permuted(state, facet))
             for state in range(self.permutations)
             for facet in range(self.facets)
         ]
-        lead: tuple[int, ...] = (self.facets, len(self.points))
+        lead: tuple[int, ...] = (self.facets, self.points.shape[-2])
         if self.kind == "interior_facet":
             lead = (self.permutations, *lead)
         return np.concatenate(placed), lead
@@ -189,13 +195,17 @@ class Frame:
         """A number a facet [facets] as a table without dofs."""
         return np.broadcast_to(by_facet[:, None, None], (*self.lead, 1))
 
+    def weights(self, weights: Array) -> Array:
+        """The weights of points on each facet [facets, points] as a table without dofs."""
+        return np.broadcast_to(weights[..., None], (*self.lead, 1))
+
     def coordinates(self, axis: int) -> Array:
         """The reference coordinate `axis` as a table without dofs."""
         return clean(self.cell_points[:, axis].reshape(*self.lead, 1))
 
     def facet_coordinates(self, axis: int) -> Array:
         """The reference facet's coordinate `axis` as a table without dofs, equal on both sides."""
-        return np.broadcast_to(self.points[:, axis : axis + 1], (*self.lead, 1))
+        return np.broadcast_to(self.points[..., axis : axis + 1], (*self.lead, 1))
 
     def rows(self, rows: tuple[tuple[tuple[int, float], ...], ...], dofs: int) -> Array:
         """Combinations of degrees of freedom, one for all facets or one a facet, as a table."""
@@ -242,7 +252,7 @@ def _count(order: int, tdim: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def _frame(cell: str, kind: str, shape: tuple[int, int], points: bytes) -> Frame:
+def _frame(cell: str, kind: str, shape: tuple[int, ...], points: bytes) -> Frame:
     return Frame(cell, kind, np.frombuffer(points).reshape(shape))
 
 
@@ -258,6 +268,8 @@ def _average_points(cell: str, average: str, degree: int) -> tuple[Array, Array,
     entities = 1
     if average == "facet":
         facets = basix.cell.subentity_types(kind)[-2]
+        if len(set(facets)) > 1:
+            raise UnsupportedForm(f"`facet_avg` on facets of a `{cell}`, which are of two kinds", "use `avg`")
         kind, entities = facets[0], len(facets)
     if kind == basix.CellType.point:
         return np.ones((1, 0)), np.ones(1), entities

@@ -90,7 +90,7 @@ impl Imported {
             let dofs = counts.cells.saturating_mul(self.form.spaces[place].columns as u64);
             return Ok(SpaceSize { dofs, table: 0 });
         };
-        let shape = self.form.cell;
+        let shape = counts.shape;
         let mut of_dims = vec![0_u64; shape.dim() + 1];
         for node in &nodes {
             // as nodes are told from each other when they are numbered
@@ -112,7 +112,7 @@ impl Imported {
 
     /// Bytes of the arrays of a kernel, and of what they are made from.
     fn kernel_size(&self, kernel: &LoweredKernel, counts: &MeshCounts, spaces: &[SpaceSize]) -> (u64, u64) {
-        let (form, cell) = (&self.form, self.form.cell);
+        let (form, cell) = (&self.form, counts.shape);
         let facets = counts.entities(cell.dim() - 1);
         let sides_of_cells = counts.cells.saturating_mul(cell.facets().len() as u64);
         // every facet of every cell by its vertices, sorted

@@ -115,8 +115,13 @@ impl Imported {
         random: &mut dyn FnMut() -> f64,
     ) -> Result<MeshInputs, TabulatedError> {
         let divisions = divisions.max(1);
-        self.check_inputs(&MeshCounts::unit(self.form.cell, divisions)?)?;
-        self.inputs(&Grid::lattice(self.form.cell, divisions, self.form.gdim), order, random)
+        let cell = self.form.cell.shape().ok_or_else(|| TabulatedError::Unsupported {
+            place: "cell".into(),
+            what: format!("a unit mesh of cells of a {}", self.form.cell),
+            hint: "bind arrays of a mesh of your own, such as those of `kingpost.meshes` in Python".into(),
+        })?;
+        self.check_inputs(&MeshCounts::unit(cell, divisions)?)?;
+        self.inputs(&Grid::lattice(cell, divisions, self.form.gdim), order, random)
     }
 
     /// Arrays of all arguments on a mesh, numbered as by [`Imported::unit_inputs`]. The entities of
@@ -133,7 +138,7 @@ impl Imported {
     ) -> Result<MeshInputs, TabulatedError> {
         let form = &self.form;
         let refused = |found: String, needed: String| Err(TabulatedError::Mesh { found, needed });
-        if mesh.shape() != form.cell {
+        if form.cell != mesh.shape().into() {
             return refused(format!("cells of kind `{}`", mesh.shape()), format!("`{}`", form.cell));
         }
         let dim = form.cell.dim();
@@ -282,12 +287,15 @@ impl Imported {
             Some(_) if jumps && !is_position => Ok(None),
             Some(nodes) => Ok(Some(nodes.clone())),
             None if !is_position => Ok(None),
-            None if space.columns == form.cell.n_vertices() => Ok(Some(vertices(form.cell))),
-            None => Err(TabulatedError::Unsupported {
-                place: format!("spaces[{place}].nodes"),
-                what: "a mesh of curved cells without nodes".into(),
-                hint: "give the reference points of the columns as `nodes`".into(),
-            }),
+            None => {
+                let straight = form.cell.shape().filter(|shape| shape.n_vertices() == space.columns);
+                let unknown = || TabulatedError::Unsupported {
+                    place: format!("spaces[{place}].nodes"),
+                    what: "a mesh of curved cells without nodes".into(),
+                    hint: "give the reference points of the columns as `nodes`".into(),
+                };
+                straight.map(|shape| Some(vertices(shape))).ok_or_else(unknown)
+            }
         }
     }
 

@@ -90,7 +90,7 @@ impl MeshForm {
         inputs: &'a Inputs,
         patterns: &'a [CsrPattern],
     ) -> Result<BoundKernel<'a>, FormError> {
-        let (cell, mesh) = (self.tabulated.cell, on.mesh());
+        let (cell, mesh) = (self.spaces[0].cell(), on.mesh());
         if mesh.shape() != cell {
             return Err(FormError::MixedCells { first: cell, second: mesh.shape() });
         }

@@ -45,9 +45,9 @@ impl LoweredKernel {
 impl Origin {
     fn lowered_again(&self, in_point_orbits: bool) -> Again {
         let refused = |found| NoSymmetry::Tables { kernel: self.name.clone(), found };
-        self.check().map_err(refused)?;
+        let cell = self.check().map_err(refused)?;
         let orbits = self.orbits().ok_or_else(|| NoSymmetry::Nodes { kernel: self.name.clone() })?;
-        let (cell, directions) = (self.form.cell, Directions::Symmetric);
+        let directions = Directions::Symmetric;
         // a derivative along a direction has the signs of the vertices from the second one on
         let signs = directions.vertices(cell).iter().map(|v| v[1..].iter().map(|s| f64::from(*s)).collect());
         let signs: Vec<Vec<f64>> = signs.collect();
@@ -92,12 +92,13 @@ impl Origin {
         coefficients.map(|f| f.space).chain(self.form.outputs.iter().flat_map(|o| o.spaces.clone())).collect()
     }
 
-    /// Refuses what has no symmetric directions, and what tests at random points do not settle.
-    fn check(&self) -> Result<(), String> {
+    /// The shape of the cells. Refuses what has no symmetric directions, and what tests at random points do not settle.
+    fn check(&self) -> Result<CellShape, String> {
         let form = &self.form;
-        if !matches!(form.cell, CellShape::Triangle | CellShape::Tetrahedron) {
+        let symmetric = |shape: &CellShape| matches!(shape, CellShape::Triangle | CellShape::Tetrahedron);
+        let Some(shape) = form.cell.shape().filter(symmetric) else {
             return Err(format!("cells of the shape {}", form.cell));
-        }
+        };
         if form.rank != 1 {
             return Err(if form.rank == 0 { "a functional" } else { "a bilinear form" }.into());
         }
@@ -108,14 +109,15 @@ impl Origin {
         if position.is_some_and(|p| form.spaces[p.space].columns != form.cell.n_vertices()) {
             return Err("curved cells".into());
         }
-        form.integrals.iter().try_for_each(check_conditions)
+        form.integrals.iter().try_for_each(check_conditions)?;
+        Ok(shape)
     }
 
     /// The orbits of the nodes of the spaces that are gathered and added to.
     fn orbits(&self) -> Option<Vec<Orbits>> {
         let of = |space: usize| {
             let nodes = self.form.spaces[space].nodes.as_ref()?;
-            orbits_of_points(self.form.cell, &nodes.concat())
+            orbits_of_points(self.form.cell.shape()?, &nodes.concat())
         };
         self.spaces().into_iter().map(of).collect()
     }

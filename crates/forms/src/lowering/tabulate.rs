@@ -107,7 +107,7 @@ pub(super) fn tabulate(form: &PulledForm, options: &LoweringOptions) -> Result<T
     let tabulated = TabulatedForm {
         kingpost_form: VERSION,
         name: options.name.clone(),
-        cell: form.cell,
+        cell: form.cell.into(),
         gdim: dim,
         rank: form.arguments.len(),
         scalar: Precision::F64,

@@ -5,7 +5,7 @@
 //! therefore numbers what it gathers in that order, and finds the columns of maps by a table.
 
 use super::{MatrixResult, TabulatedOptions};
-use crate::tabulated::{Integral, Precision, Space, TabulatedForm, Values};
+use crate::tabulated::{FormCell, Integral, Precision, Space, TabulatedForm, Values};
 use kingpost_fem::element::CellShape;
 
 /// For each new column, the old one.
@@ -31,8 +31,8 @@ pub(super) fn orders(form: &TabulatedForm, options: &TabulatedOptions) -> Vec<Op
 /// The order in which the nodes of a space count along the first axis first, then along the second:
 /// that of the vertices of squares and cubes. `None` where degrees of freedom are not values at
 /// nodes of a square or cube.
-fn order(cell: CellShape, space: &Space) -> Option<Order> {
-    match cell {
+fn order(cell: FormCell, space: &Space) -> Option<Order> {
+    match cell.shape()? {
         CellShape::Quadrilateral | CellShape::Hexahedron => {}
         CellShape::Interval | CellShape::Triangle | CellShape::Tetrahedron => return None,
     }

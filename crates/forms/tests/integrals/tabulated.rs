@@ -209,7 +209,7 @@ macro_rules! samples {
 
 samples! {
     block_stokes, curl_curl, energy, face_penalty, hyperelasticity, interior_penalty, laplace, laplace_matrix,
-    mixed_poisson, stokes, vector_mass,
+    mixed_poisson, prism_robin, stokes, vector_mass,
 }
 
 #[test]
@@ -343,6 +343,11 @@ fn parts_that_do_not_fit_are_named() {
         (
             refused("\"kingpost_form\":1", "\"kingpost_form\":2"),
             "`kingpost_form`: found version 2, needed 1; export the form again",
+        ),
+        (
+            refused("\"cell\":\"triangle\"", "\"cell\":\"polygon\""),
+            "unknown cell `polygon`, expected one of `interval`, `triangle`, `tetrahedron`, `quadrilateral`, \
+             `hexahedron`, `prism`, `pyramid`",
         ),
         (refused("\"gdim\":2", "\"gdim\":1"), "`gdim`: found 1, needed 2 to 3 for cells of a triangle"),
         (
@@ -501,6 +506,20 @@ fn a_form_on_a_mesh_computes_with_its_geometry() {
     let sum: f64 = memory.f64s("y").unwrap().iter().sum();
     // two components, each the area of the square
     assert!((sum - 2.0).abs() < 1e-13, "{sum}");
+}
+
+#[test]
+fn cells_that_meshes_do_not_have_are_refused() {
+    let imported = Sample::read("prism_robin").lowered(MatrixResult::Cells);
+    let inputs = imported.unit_inputs(1, NumberingOrder::FirstTouch, &mut || 0.0);
+    assert_eq!(
+        inputs.unwrap_err().to_string(),
+        "`cell`: a unit mesh of cells of a prism is not supported; bind arrays of a mesh of your own, such as those \
+         of `kingpost.meshes` in Python"
+    );
+    let cube = Mesh::unit(CellShape::Hexahedron, 1).unwrap();
+    let inputs = imported.mesh_inputs(&cube, NumberingOrder::FirstTouch, &mut || 0.0);
+    assert_eq!(inputs.unwrap_err().to_string(), "the mesh has cells of kind `hexahedron`, needed `prism`");
 }
 
 #[test]
