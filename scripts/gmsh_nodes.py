@@ -13,6 +13,8 @@ import numpy as np
 
 FAMILIES = ["Line", "Triangle", "Tetrahedron", "Quadrangle", "Hexahedron"]
 SHAPES = ["interval", "triangle", "tetrahedron", "quadrilateral", "hexahedron"]
+# cells that meshes of the library do not have
+OTHER_FAMILIES = ["Prism", "Pyramid"]
 
 HEAD = '''//! Gmsh's nodes of each element in basix's order: written by `scripts/gmsh_nodes.py`.
 
@@ -22,28 +24,47 @@ use crate::element::CellShape;
 /// each node of the equispaced Lagrange element is.
 pub(super) const NODES: [(CellShape, usize, i32, &[usize]); 20] = ['''
 
+OTHERS = '''
+/// The same, for orders 1 and 2, of cells that meshes of this library do not have, by their names.
+pub(super) const OTHER_NODES: [(&str, usize, i32, &[usize]); 4] = ['''
+
 
 def main():
     gmsh.initialize()
     print(HEAD)
     for family, shape in zip(FAMILIES, SHAPES):
         for order in range(1, 5):
-            kind = gmsh.model.mesh.getElementType(family, order)
-            _, dim, _, count, places, _ = gmsh.model.mesh.getElementProperties(kind)
-            places = np.asarray(places).reshape(count, -1)[:, :dim]
-            if shape in ("interval", "quadrilateral", "hexahedron"):
-                places = (places + 1) / 2
-            element = basix.create_element(
-                basix.ElementFamily.P,
-                basix.CellType[shape],
-                order,
-                lagrange_variant=basix.LagrangeVariant.equispaced,
-            )
-            distances = np.linalg.norm(element.points[:, None] - places[None], axis=2)
-            nodes = distances.argmin(axis=1)
-            assert distances.min(axis=1).max() < 1e-12 and len(set(nodes)) == count
-            print(f"    (CellShape::{shape.capitalize()}, {order}, {kind}, &{nodes.tolist()}),")
+            kind, nodes = nodes_of(family, shape, order)
+            print(f"    (CellShape::{shape.capitalize()}, {order}, {kind}, &{nodes}),")
     print("];")
+    print(OTHERS)
+    for family in OTHER_FAMILIES:
+        # Gmsh 4.15 has no nodes of prisms of order 3
+        for order in range(1, 3):
+            kind, nodes = nodes_of(family, family.lower(), order)
+            print(f'    ("{family.lower()}", {order}, {kind}, &{nodes}),')
+    print("];")
+
+
+def nodes_of(family, shape, order):
+    """The number of Gmsh's element type, and its nodes in basix's order."""
+    kind = gmsh.model.mesh.getElementType(family, order)
+    _, dim, _, count, places, _ = gmsh.model.mesh.getElementProperties(kind)
+    places = np.asarray(places).reshape(count, -1)[:, :dim]
+    if shape in ("interval", "quadrilateral", "hexahedron"):
+        places = (places + 1) / 2
+    elif shape == "prism":
+        places[:, 2] = (places[:, 2] + 1) / 2
+    elif shape == "pyramid":
+        # a section at height z is the square of sides 1 - z, around the axis
+        places[:, :2] = (places[:, :2] + 1 - places[:, 2:]) / 2
+    element = basix.create_element(
+        basix.ElementFamily.P, basix.CellType[shape], order, lagrange_variant=basix.LagrangeVariant.equispaced
+    )
+    distances = np.linalg.norm(element.points[:, None] - places[None], axis=2)
+    nodes = distances.argmin(axis=1)
+    assert distances.min(axis=1).max() < 1e-12 and len(set(nodes)) == count
+    return kind, nodes.tolist()
 
 
 if __name__ == "__main__":

@@ -66,6 +66,41 @@ def write(name, version, binary):
     gmsh.write(str(DATA / f"{name}.msh"))
 
 
+def solids(order):
+    """Boxes along x: prisms, then hexahedra, then, through pyramids, tetrahedra."""
+    gmsh.clear()
+    geo = gmsh.model.geo
+    corners = [geo.addPoint(x, y, 0, 0.5) for x, y in ((0, 0), (1, 0), (1, 1), (0, 1))]
+    curves = [geo.addLine(corners[k], corners[(k + 1) % 4]) for k in range(4)]
+    for curve in curves:
+        geo.mesh.setTransfiniteCurve(curve, 3)
+    base = geo.addPlaneSurface([geo.addCurveLoop(curves)])
+    prisms = geo.extrude([(2, base)], 0, 0, 1, numElements=[2], recombine=True)
+    # the face at the end, the volume, and the sides in the order of the loop
+    bricks = geo.extrude([prisms[3]], 1, 0, 0, numElements=[2], recombine=True)
+    rest = geo.extrude([bricks[0]], 1, 0, 0)
+    geo.synchronize()
+    volumes = [made[1][1] for made in (prisms, bricks, rest)]
+    inlet = prisms[5][1]
+    gmsh.model.addPhysicalGroup(3, volumes, 1, name="everything")
+    gmsh.model.addPhysicalGroup(3, [volumes[2]], 2, name="last box")
+    gmsh.model.addPhysicalGroup(2, [inlet], 3, name="inlet")
+    gmsh.model.addPhysicalGroup(2, [-inlet, base], 4)
+    gmsh.model.mesh.generate(3)
+    gmsh.model.mesh.setOrder(order)
+
+
+def sphere():
+    gmsh.clear()
+    gmsh.model.occ.addSphere(0, 0, 0, 1)
+    gmsh.model.occ.synchronize()
+    gmsh.model.addPhysicalGroup(2, [tag for _, tag in gmsh.model.getEntities(2)], 1)
+    gmsh.option.setNumber("Mesh.MeshSizeMax", 0.7)
+    gmsh.model.mesh.generate(2)
+    gmsh.model.mesh.setOrder(2)
+    gmsh.option.setNumber("Mesh.MeshSizeMax", 1e22)
+
+
 def groups():
     gmsh.clear()
     geo = gmsh.model.geo
@@ -100,6 +135,13 @@ def main():
     model([(0, 1, False), (1, 2, True)], 2)
     write("sector_mixed", 4.1, 0)
     groups()
+    sphere()
+    write("sphere_2", 4.1, 1)
+    for order in (1, 2):
+        solids(order)
+        write(f"solids_{order}", 4.1, 0)
+    gmsh.model.mesh.partition(2)
+    write("solids_parts", 4.1, 1)
 
 
 if __name__ == "__main__":

@@ -150,6 +150,17 @@ class Form:
 def csr_pattern(
     n_rows: int, n_columns: int, parts: list[tuple[int, int, bytes, bytes]]
 ) -> tuple[bytearray, bytearray, list[bytearray]]: ...
+class GmshFile:
+    """What a Gmsh file has of cells, as bytes of ``f64`` and ``i32``."""
+
+    dim: int
+    positions: bytearray
+    blocks: list[tuple[str, int, bytearray, dict[int, bytearray]]]
+    facets: bytearray
+    facet_groups: dict[int, bytearray]
+    names: dict[str, tuple[int, int]]
+
+def read_gmsh(path: str) -> GmshFile: ...
 def solve_rows(
     device: str,
     matrix: tuple[bytes, bytes, bytes],

@@ -100,6 +100,10 @@ class FormError(Error, ValueError):
     """A variational form that cannot be lowered."""
 
 
+class MeshError(Error, ValueError):
+    """A file or arrays that are no mesh, or a form that does not fit one."""
+
+
 class ImportRefusal(Error, ValueError):
     """A program of another language that has no counterpart here.
 

@@ -15,6 +15,7 @@ mod failure;
 mod form;
 mod kernel;
 mod lend;
+mod meshes;
 mod program;
 mod programs;
 mod reading;
@@ -62,6 +63,8 @@ fn _kingpost(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(programs::remove_unused_arguments, m)?)?;
     m.add_function(wrap_pyfunction!(programs::statistics, m)?)?;
     m.add_function(wrap_pyfunction!(sparse::csr_pattern, m)?)?;
+    m.add_class::<meshes::GmshFile>()?;
+    m.add_function(wrap_pyfunction!(meshes::read_gmsh, m)?)?;
     m.add_function(wrap_pyfunction!(solve::solve_rows, m)?)?;
     m.add_function(wrap_pyfunction!(bound::capturing, m)?)?;
     m.add_function(wrap_pyfunction!(command_line, m)?)?;

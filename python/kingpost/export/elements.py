@@ -125,17 +125,39 @@ def _entity_matrices(
     for dim in range(1, len(topology) - 1):
         for entity in range(len(topology[dim])):
             dofs = list(plain.entity_dofs[dim][entity])
-            shift, states = state_bits(plain.cell_type, dim, entity)
             if not dofs:
                 continue
-            matrices = []
-            for state in range(states):
-                data = np.eye(plain.dim)
-                plain.T_apply(data.reshape(-1), plain.dim, state << shift)
-                matrices.append(_clean(data.T[np.ix_(dofs, dofs)]).tolist())
+            matrices = [matrix.tolist() for matrix in _matrices(plain, dim, entity)]
             if any(matrix != matrices[0] for matrix in matrices):
                 found.append((dim, entity, dofs, matrices))
     return found
+
+
+def _matrices(
+    plain: basix.finite_element.FiniteElement, dim: int, entity: int
+) -> list[npt.NDArray[np.float64]]:
+    """What the degrees of freedom of an entity are multiplied by, in each of its states."""
+    dofs = list(plain.entity_dofs[dim][entity])
+    shift, states = state_bits(plain.cell_type, dim, entity)
+    found = []
+    for state in range(states):
+        data = np.eye(plain.dim)
+        plain.T_apply(data.reshape(-1), plain.dim, state << shift)
+        found.append(_clean(data.T[np.ix_(dofs, dofs)]))
+    return found
+
+
+@lru_cache(maxsize=256)
+def permutations(
+    plain: basix.finite_element.FiniteElement, dim: int, entity: int
+) -> npt.NDArray[np.intp] | None:
+    """Which of the common degrees of freedom of an entity each local one is, by state [states][dofs].
+
+    None where the numbering does not depend on the state: transforms carry orientation, or nothing does.
+    """
+    if plain.dof_transformations_are_identity or not plain.dof_transformations_are_permutations:
+        return None
+    return np.stack([matrix.argmax(axis=1) for matrix in _matrices(plain, dim, entity)])
 
 
 def _clean(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -90,7 +90,9 @@ class Lowering:
         if known is None:
             kind = type(expression)
             if kind not in self._handlers:
-                self._handlers[kind] = getattr(self, f"_{kind.__name__}", self._other)
+                # classes of others derive from UFL's
+                names = (f"_{base.__name__}" for base in kind.__mro__)
+                self._handlers[kind] = next((getattr(self, n) for n in names if hasattr(self, n)), self._other)
             handler = self._handlers[kind]
             known = self._known[key] = handler(expression, component, bound, side)
         return known

@@ -25,7 +25,7 @@ mod unit;
 pub use counts::MeshCounts;
 pub use error::MeshError;
 pub use facets::{Facet, FacetSide, FacetTag};
-pub use gmsh::{GmshError, Place};
+pub use gmsh::{GmshBlock, GmshBlocks, GmshError, Place};
 pub use incidence::{CellsOfVertices, EntityKey, Occurrence, entity_key};
 pub use placement::Placement;
 pub use tags::CellTags;

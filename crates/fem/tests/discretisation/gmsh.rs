@@ -184,11 +184,11 @@ fn refuses_cells_of_several_kinds_and_those_without_all_their_nodes() {
     let mixed = message(&sector("mixed"));
     assert_eq!(
         mixed,
-        "element 13 is a quadrangle of order 1 and element 9 is a triangle of order 1; needed cells of one kind, so mesh with one or save them in files of their own"
+        "element 13 is a quadrangle of order 1 and element 9 is a triangle of order 1; needed cells of one kind, so mesh with one, save them in files of their own, or take `kingpost.meshes` of the Python package"
     );
     assert_eq!(
         edited("2 1 2 2\n11 1 2 4\n12 1 4 8\n", "2 1 16 2\n11 1 2 4 8 1 2 4 8\n12 1 2 4 8 1 2 4 8\n"),
-        "element 11 is a quadrangle without inner nodes; supported are lines, triangles, tetrahedra, quadrangles and hexahedra of order 1 to 4, each with all its nodes"
+        "element 11 is a quadrangle without inner nodes; supported are lines, triangles, tetrahedra, quadrangles and hexahedra of order 1 to 4, each with all its nodes; `kingpost.meshes` of the Python package also takes prisms and pyramids of order 1 and 2"
     );
 }
 
@@ -279,7 +279,7 @@ fn wrong_meshes_are_refused_by_element() {
     assert_eq!(edited("\n8\n", "\n2\n"), "node 2 is defined twice");
     assert_eq!(
         edited("0 1 0\n0 1 0 1", "0 1 0.5\n0 1 0 1"),
-        "node 2 lies 4.082e-1 off the plane through nodes 1, 4, 8, but a mesh of triangles must lie in one plane; what curves in space is not supported, so mesh a flat part, or the volume (`gmsh -3`)"
+        "node 2 lies 4.082e-1 off the plane through nodes 1, 4, 8, but a mesh of triangles must lie in one plane; what curves in space is for `kingpost.meshes` of the Python package, so mesh a flat part, or the volume (`gmsh -3`)"
     );
     let turned = Mesh::from_gmsh(square().replacen("12 1 4 8", "12 1 8 4", 1).as_bytes()).unwrap();
     assert_eq!((turned.determinant(0), turned.determinant(1), turned.volume()), (1.0, -1.0, 1.0));
@@ -294,7 +294,7 @@ fn wrong_meshes_are_refused_by_element() {
     let lines = square().replacen("2 1 2 2\n11 1 2 4\n12 1 4 8\n", "1 1 1 1\n11 2 4\n", 1);
     assert_eq!(
         message(lines.as_bytes()),
-        "node 2 lies 7.071e-1 off the line through nodes 1, 4, but a mesh of lines must lie on one straight line; what curves in space is not supported, so mesh a flat part, or the volume (`gmsh -3`)"
+        "node 2 lies 7.071e-1 off the line through nodes 1, 4, but a mesh of lines must lie on one straight line; what curves in space is for `kingpost.meshes` of the Python package, so mesh a flat part, or the volume (`gmsh -3`)"
     );
 }
 

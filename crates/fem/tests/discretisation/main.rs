@@ -3,6 +3,7 @@
 mod elements;
 mod finite_elements;
 mod gmsh;
+mod gmsh_blocks;
 mod gmsh_flat;
 mod mesh;
 mod numbering;

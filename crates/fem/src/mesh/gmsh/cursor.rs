@@ -58,6 +58,15 @@ impl<'a> Cursor<'a> {
         self.at += rest.iter().position(|b| *b == b'\n').map_or(0, |i| i + 1);
     }
 
+    /// The rest of the line.
+    pub(super) fn line(&mut self) -> &'a [u8] {
+        let rest = &self.bytes[self.at..];
+        let length = rest.iter().take_while(|b| **b != b'\n').count();
+        self.start = self.at;
+        self.at += length;
+        &rest[..length]
+    }
+
     /// Skips to after the word `$End` + `section`.
     pub(super) fn skip_section(&mut self, section: &str) -> Result<(), GmshError> {
         let end = format!("$End{section}");

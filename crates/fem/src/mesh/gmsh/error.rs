@@ -64,7 +64,7 @@ pub enum GmshError {
     NoCells,
     /// An element of the mesh's dimension is of a kind that is not supported.
     #[error(
-        "element {element} is a {kind}; supported are lines, triangles, tetrahedra, quadrangles and hexahedra of order 1 to 4, each with all its nodes"
+        "element {element} is a {kind}; supported are lines, triangles, tetrahedra, quadrangles and hexahedra of order 1 to 4, each with all its nodes; `kingpost.meshes` of the Python package also takes prisms and pyramids of order 1 and 2"
     )]
     Unsupported {
         /// The element's tag in the file.
@@ -74,7 +74,7 @@ pub enum GmshError {
     },
     /// The cells are of several kinds.
     #[error(
-        "element {element} is a {kind} and element {first} is a {first_kind}; needed cells of one kind, so mesh with one or save them in files of their own"
+        "element {element} is a {kind} and element {first} is a {first_kind}; needed cells of one kind, so mesh with one, save them in files of their own, or take `kingpost.meshes` of the Python package"
     )]
     Mixed {
         /// The first element of another kind than the first.
@@ -157,7 +157,7 @@ fn not_flat(node: u64, distance: f64, of: &[u64], shape: CellShape) -> String {
     };
     let of: Vec<String> = of.iter().map(u64::to_string).collect();
     format!(
-        "node {node} lies {distance:.3e} off the {flat} through nodes {}, but a mesh of {cells} must lie {needed}; what curves in space is not supported, so mesh a flat part, or the volume (`gmsh -3`)",
+        "node {node} lies {distance:.3e} off the {flat} through nodes {}, but a mesh of {cells} must lie {needed}; what curves in space is for `kingpost.meshes` of the Python package, so mesh a flat part, or the volume (`gmsh -3`)",
         of.join(", ")
     )
 }

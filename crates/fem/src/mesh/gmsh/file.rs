@@ -14,6 +14,8 @@ pub(super) struct File {
     pub(super) old: bool,
     /// The physical groups of a geometric entity, or of a part of one, by dimension and number.
     pub(super) groups: BTreeMap<(usize, i32), Vec<i32>>,
+    /// The names of groups, with their dimensions and numbers.
+    pub(super) names: BTreeMap<String, (usize, i32)>,
     pub(super) nodes: Vec<Node>,
     pub(super) elements: Vec<Element>,
     /// The nodes of the elements one after the other.

@@ -6,7 +6,7 @@
 
 use super::file::{Element, File};
 use super::kind::CellKind;
-use super::{Cursor, GmshError};
+use super::{Cursor, GmshError, shown};
 use std::collections::HashMap;
 
 /// The group that a number names; none for 0.
@@ -16,6 +16,15 @@ pub(super) fn group(cursor: &mut Cursor) -> Result<Option<i32>, GmshError> {
         Some(0) => Ok(None),
         Some(group) => Ok(Some(group)),
         None => Err(cursor.error("the number of a physical group", format!("`{number}`"))),
+    }
+}
+
+/// A name in quotes that stands on the rest of a line.
+fn name(cursor: &mut Cursor) -> Result<String, GmshError> {
+    let line = String::from_utf8_lossy(cursor.line()).trim().to_owned();
+    match line.strip_prefix('"').and_then(|line| line.strip_suffix('"')) {
+        Some(name) => Ok(name.to_owned()),
+        None => Err(cursor.error("a name in quotes", shown(Some(line.as_bytes())))),
     }
 }
 
@@ -30,6 +39,18 @@ pub(super) struct Cell<'a> {
 type CopyKey = (i32, Vec<Vec<u64>>, Vec<u64>);
 
 impl File {
+    /// The names of groups, which are text in binary files, too.
+    pub(super) fn physical_names(&mut self, cursor: &mut Cursor) -> Result<(), GmshError> {
+        let binary = std::mem::replace(&mut cursor.binary, false);
+        for _ in 0..cursor.size()? {
+            let dim = cursor.size()? as usize;
+            let Some(group) = group(cursor)? else { continue };
+            self.names.insert(name(cursor)?, (dim, group));
+        }
+        cursor.binary = binary;
+        cursor.mark("$EndPhysicalNames")
+    }
+
     /// The groups of an element, as its entry or its entity says.
     pub(super) fn groups_of<'a>(&'a self, element: &'a Element) -> &'a [i32] {
         match self.old {
@@ -39,7 +60,7 @@ impl File {
     }
 
     /// The cells with their groups. Elements of MSH 2.2 that differ in their groups alone are one.
-    pub(super) fn grouped<'a>(&self, kind: CellKind, elements: Vec<&'a Element>) -> Vec<Cell<'a>> {
+    pub(super) fn grouped<'a>(&self, kind: Option<CellKind>, elements: Vec<&'a Element>) -> Vec<Cell<'a>> {
         let mut cells: Vec<Cell> = Vec::with_capacity(elements.len());
         let mut known: HashMap<CopyKey, usize> = HashMap::new();
         for element in elements {
@@ -60,17 +81,24 @@ impl File {
         cells
     }
 
-    fn copy_key(&self, kind: CellKind, element: &Element) -> CopyKey {
+    fn copy_key(&self, kind: Option<CellKind>, element: &Element) -> CopyKey {
         let nodes = self.corners_of(element);
+        let Some(kind) = kind else {
+            // prisms and pyramids of one entity do not overlap, so that nodes tell them apart
+            return (element.entity, Vec::new(), sorted(nodes));
+        };
         let facet = |corners: &&[usize]| {
-            let mut facet: Vec<u64> = corners.iter().map(|corner| nodes[kind.places[*corner]]).collect();
-            facet.sort_unstable();
-            facet
+            let facet: Vec<u64> = corners.iter().map(|corner| nodes[kind.places[*corner]]).collect();
+            sorted(&facet)
         };
         let mut facets: Vec<Vec<u64>> = kind.shape.facets().iter().map(facet).collect();
         facets.sort_unstable();
-        let mut nodes = nodes.to_vec();
-        nodes.sort_unstable();
-        (element.entity, facets, nodes)
+        (element.entity, facets, sorted(nodes))
     }
+}
+
+fn sorted(nodes: &[u64]) -> Vec<u64> {
+    let mut nodes = nodes.to_vec();
+    nodes.sort_unstable();
+    nodes
 }

@@ -1,6 +1,6 @@
 //! What the numbers of Gmsh's element types stand for.
 
-use super::nodes::NODES;
+use super::nodes::{NODES, OTHER_NODES};
 use crate::element::CellShape;
 
 /// What an element type's number stands for.
@@ -12,6 +12,9 @@ pub(super) struct Kind {
     pub(super) name: &'static str,
     /// The cell that it makes; none if that is not supported.
     pub(super) cell: Option<CellKind>,
+    /// The name of the cell in basix, the order, and which of Gmsh's nodes each of basix's is; none if
+    /// that is not supported. There are more of these than cells of meshes.
+    pub(super) basix: Option<(&'static str, usize, &'static [usize])>,
 }
 
 /// A cell with all nodes of its order.
@@ -46,7 +49,12 @@ impl Kind {
     pub(super) fn of(number: i32) -> Option<Self> {
         if let Some((shape, order, _, places)) = NODES.iter().find(|(_, _, kind, _)| *kind == number) {
             let cell = Some(CellKind { shape: *shape, order: *order, places });
-            return Some(Self { dim: shape.dim(), nodes: places.len(), name: name(*shape), cell });
+            let basix = Some((shape.name(), *order, *places));
+            return Some(Self { dim: shape.dim(), nodes: places.len(), name: name(*shape), cell, basix });
+        }
+        if let Some((name, order, _, places)) = OTHER_NODES.iter().find(|(_, _, kind, _)| *kind == number) {
+            let basix = Some((*name, *order, *places));
+            return Some(Self { dim: 3, nodes: places.len(), name, cell: None, basix });
         }
         let (dim, nodes, name) = match number {
             15 => (0, 1, "point"),
@@ -58,14 +66,24 @@ impl Kind {
             16 => (2, 8, "quadrangle without inner nodes"),
             17 => (3, 20, "hexahedron without inner nodes"),
             31 => (3, 56, "tetrahedron of order 5"),
-            6 => (3, 6, "prism"),
-            13 => (3, 18, "prism"),
-            18 => (3, 15, "prism"),
-            7 => (3, 5, "pyramid"),
-            14 => (3, 14, "pyramid"),
-            19 => (3, 13, "pyramid"),
+            18 => (3, 15, "prism without inner nodes"),
+            19 => (3, 13, "pyramid without inner nodes"),
             _ => return None,
         };
-        Some(Self { dim, nodes, name, cell: None })
+        Some(Self { dim, nodes, name, cell: None, basix: None })
+    }
+
+    /// Whether it is the same; its nodes are long lists.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        (self.name, self.nodes) == (other.name, other.nodes)
+    }
+
+    /// The number of corners of an element of at most two dimensions; they are its first nodes.
+    pub(super) fn corners(self) -> usize {
+        match self.dim {
+            0 | 1 => self.dim + 1,
+            _ if self.name.starts_with("triangle") => 3,
+            _ => 4,
+        }
     }
 }

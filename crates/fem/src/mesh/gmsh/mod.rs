@@ -6,6 +6,7 @@
 //! # Source
 //! Gmsh reference manual, "MSH file format", versions 4.1 and 2.2.
 
+mod blocks;
 mod cursor;
 mod error;
 mod file;
@@ -24,6 +25,7 @@ use super::{CellTags, FacetSide, FacetTag, Mesh, MeshError, Placement};
 use crate::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
 use kingpost_capacity::check_memory;
 
+pub use blocks::{GmshBlock, GmshBlocks};
 use cursor::{Cursor, shown};
 pub use error::{GmshError, Place};
 use file::{Element, File, Node};
@@ -146,6 +148,7 @@ impl File {
                 v41::entities(self, cursor)?;
                 cursor.mark("$EndEntities")
             }
+            "PhysicalNames" => self.physical_names(cursor),
             "PartitionedEntities" if !self.old => {
                 v41::partitioned_entities(self, cursor)?;
                 cursor.mark("$EndPartitionedEntities")
@@ -203,9 +206,9 @@ impl File {
 
     fn assemble(self) -> Result<Mesh, GmshError> {
         let (kind, elements) = self.cells()?;
-        let cells = self.grouped(kind, elements);
+        let cells = self.grouped(Some(kind), elements);
         let places = self.places()?;
-        let used = self.used_nodes(kind, &cells, &places)?;
+        let used = self.used_nodes(kind.places, &cells, &places)?;
         let nodes: Vec<&Node> = used.iter().map(|place| &self.nodes[*place]).collect();
         let placement = flat::placement(kind.shape, &nodes)?;
         let n = kind.places.len();
@@ -242,17 +245,17 @@ impl File {
         Ok(places)
     }
 
-    /// The places of the nodes of the cells in basix's order, [cells, nodes].
+    /// The places of the nodes of the cells in basix's order, [cells, nodes]: `own` are those of a cell.
     fn used_nodes(
         &self,
-        kind: CellKind,
+        own: &[usize],
         cells: &[Cell<'_>],
         places: &HashMap<u64, usize>,
     ) -> Result<Vec<usize>, GmshError> {
-        let mut used = Vec::with_capacity(cells.len() * kind.places.len());
+        let mut used = Vec::with_capacity(cells.len() * own.len());
         for Cell { element: cell, .. } in cells {
             let nodes = self.corners_of(cell);
-            for place in kind.places {
+            for place in own {
                 let node = nodes[*place];
                 let unknown = GmshError::UnknownNode { element: cell.element, node };
                 used.push(*places.get(&node).ok_or(unknown)?);

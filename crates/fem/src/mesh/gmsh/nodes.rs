@@ -65,3 +65,11 @@ pub(super) const NODES: [(CellShape, usize, i32, &[usize]); 20] = [
         ],
     ),
 ];
+
+/// The same, for orders 1 and 2, of cells that meshes of this library do not have, by their names.
+pub(super) const OTHER_NODES: [(&str, usize, i32, &[usize]); 4] = [
+    ("prism", 1, 6, &[0, 1, 2, 3, 4, 5]),
+    ("prism", 2, 13, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]),
+    ("pyramid", 1, 7, &[0, 1, 3, 2, 4]),
+    ("pyramid", 2, 14, &[0, 1, 3, 2, 4, 5, 6, 7, 8, 9, 10, 12, 11, 13]),
+];
