@@ -47,10 +47,10 @@ def cases(*rows: tuple) -> Callable:
     return register
 
 
-def unit(cell: str, n: int = 3, dtype: type = np.float64) -> Any:
+def unit(cell: str, n: int = 3, dtype: type = np.float64, gdim: int | None = None) -> Any:
     """A unit mesh with moved positions, whose cells start at any vertex, in any orientation.
 
-    It is the same on any number of processes.
+    It is the same on any number of processes. Where space has more dimensions than the cells, it is curved there.
     """
     kind = mesh.CellType[cell]
     dim = mesh.cell_dim(kind)
@@ -63,11 +63,14 @@ def unit(cell: str, n: int = 3, dtype: type = np.float64) -> Any:
     x, cells = plain.geometry.x[:, :dim], plain.geometry.dofmaps[0]
     moved = [0.04 * np.sin(5 * x[:, (d + 1) % dim] + d + 2 * x[:, d]) for d in range(dim)]
     x = (x + np.stack(moved, axis=1)).astype(dtype)
+    gdim = dim if gdim is None else gdim
+    lifted = [0.3 * np.sin(2 * x[:, 0] + axis) + 0.1 * x[:, -1] ** 2 for axis in range(dim, gdim)]
+    x = np.stack([*x.T, *lifted], axis=1)
     rng = np.random.default_rng(11)
     cells = np.array([vertices[turned(cells.shape[1], dim, rng)] for vertices in cells], dtype=np.int64)
     if COMM.rank > 0:
         x, cells = x[:0], cells[:0]
-    domain = ufl.Mesh(element("Lagrange", cell, 1, shape=(dim,), dtype=dtype))
+    domain = ufl.Mesh(element("Lagrange", cell, 1, shape=(gdim,), dtype=dtype))
     return mesh.create_mesh(COMM, cells, domain, x, mesh.create_cell_partitioner(GHOSTS, 2))
 
 
@@ -75,6 +78,10 @@ def turned(vertices: int, dim: int, rng: np.random.Generator) -> Any:
     """A random symmetry of a cell, as the order of its vertices."""
     if vertices == dim + 1:
         return rng.permutation(vertices)
+    if vertices == 6:
+        # a prism: its triangles in any order, and either first
+        triangle, flip = rng.permutation(3), 3 * rng.integers(0, 2)
+        return np.concatenate([triangle + flip, triangle + 3 - flip])
     # bit d of a vertex is its place along axis d
     axes, flips = rng.permutation(dim), rng.integers(0, 2, dim)
     bits = [[(v >> d & 1) ^ flips[d] for d in range(dim)] for v in range(vertices)]
@@ -142,6 +149,31 @@ def diffusion(cell: str, family: str, degree: int) -> float:
     u, v = filled(space), TestFunction(space)
     k = fem.Constant(space.mesh, 1.7)
     return assembled(k * (1 + u**2) * inner(grad(u), grad(v)) * dx + u * v * dx)
+
+
+@cases(("interval", 2), ("interval", 3), ("triangle", 3), ("quadrilateral", 3))
+def manifold(cell: str, gdim: int) -> float:
+    """A curve or surface: action, matrix and functional of the Laplace–Beltrami operator, and vectors in space."""
+    m = unit(cell, gdim=gdim)
+    space = fem.functionspace(m, ("P", 2))
+    u, v, x = TrialFunction(space), TestFunction(space), ufl.SpatialCoordinate(m)
+    form = inner(grad(u), grad(v)) * dx + x[gdim - 1] * u * v * dx + u * v * ds
+    error = max(assembled(ufl.action(form, filled(space))), multiplied(form, products=1))
+    area = fem.Constant(m, 1.0) * dx
+    expected = COMM.allreduce(fem.assemble_scalar(compiled(area)))
+    error = max(error, abs(kingpost.dolfinx.action(area).value() / expected - 1))
+    vectors = fem.functionspace(m, ("P", 1, (gdim,)))
+    w = filled(vectors)
+    return max(error, assembled(div(w) * v * dx + inner(w, grad(v)) * dx + avg(div(w)) * jump(v) * dS))
+
+
+@cases((1,), (2,))
+def prisms(degree: int) -> float:
+    """Action and matrix over the cells; DOLFINx has no kernels over facets of two kinds."""
+    space = fem.functionspace(unit("prism"), ("P", degree))
+    u, v = TrialFunction(space), TestFunction(space)
+    form = inner(grad(u), grad(v)) * dx + u * v * dx
+    return max(assembled(ufl.action(form, filled(space))), multiplied(form, products=1))
 
 
 @cases(("triangle", 3, "equispaced"), ("tetrahedron", 3, "equispaced"), ("triangle", 4, "legendre"))

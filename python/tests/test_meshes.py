@@ -219,7 +219,7 @@ def test_vectors_constants_and_mixed_spaces(solids: Mesh) -> None:
 
 
 FILES = ["solids_1", "sphere_2", "groups_41"]
-# meshio's XDMF has no second order beside other cells
+# meshio reads no XDMF of cells of second order together with other ones
 CURVED = ["sector_hexahedron_2_41", "sector_tetrahedron_2_41", "sector_quadrangle_2_41"]
 PAIRS = [*((name, suffix) for suffix in ("msh", "vtu") for name in (*FILES, *CURVED)), *((n, "xdmf") for n in FILES)]
 

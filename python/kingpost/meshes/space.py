@@ -51,7 +51,7 @@ class Space:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of an array of degrees of freedom."""
+        """The shape of an array of degrees of freedom."""
         return (self.size,) if self.block == 1 else (self.size, self.block)
 
     def on(self, kind: Optional[str] = None) -> Any:
