@@ -149,7 +149,11 @@ class Action:
         return late, early
 
     def _fixed(self, part: str, batch: Batch) -> dict[str, Array]:
-        found = {}
+        found: dict[str, Any] = {}
+        (own,) = (p for p in self.operator.parts if p.name == part)
+        if "local_facets" in batch.lists and "n_cells" in {a.name for a in own.compiled.arguments}:
+            # no array says it of matrices over points, whose measure is one
+            found["n_cells"] = len(self._mapping.mesh.geometry.dofmaps[0])
         # the places of a matrix's entries have no role in a document
         for name in self._names(part):
             array = self._mapping.fixed(self._roles[name], batch) if name in self._roles else None
