@@ -412,6 +412,13 @@ class Steps:
         """Makes updates indivisible."""
         ...
 
+    def make_plain(
+        self,
+        insns: Any,
+    ) -> Made:
+        """Makes updates plain that meet no other one."""
+        ...
+
     def map_inames(
         self,
         inames: Iterable[Name],
@@ -489,6 +496,7 @@ class Steps:
         length: int,
         count: int,
         above: Optional[Name] = None,
+        own: Optional[bool] = None,
     ) -> Made:
         """Passes the first numbers of runs of consecutive numbers in a map."""
         ...

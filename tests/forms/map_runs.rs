@@ -21,7 +21,12 @@ fn runs(dim: usize, p: u64) -> (MapRuns, Vec<u64>) {
     let runs = entities.iter().zip(0..).map(|(count, dim)| [interior(dim), *count]);
     let runs: Vec<[u64; 2]> = runs.filter(|[length, _]| *length > 0).collect();
     let parts = runs.iter().map(|[length, count]| length * count).collect();
-    (MapRuns { runs, by_vertices: false }, parts)
+    (MapRuns { runs, by_vertices: false, interior: false }, parts)
+}
+
+/// With numbers of the interior that are computed.
+fn interior(how: MapRuns) -> MapRuns {
+    MapRuns { interior: true, ..how }
 }
 
 fn by_vertices(dim: usize, p: u64) -> MapRuns {
@@ -57,7 +62,8 @@ fn results_are_those_of_the_reference() {
     for (k, (operator, dim, degree, then)) in cases.into_iter().enumerate() {
         let p = degree as u64;
         let how = if k % 2 == 0 { by_vertices(dim, p) } else { runs(dim, p).0 };
-        let mapping = how.before(then);
+        // one of them with atomic updates of the interior, which has degrees of freedom from these degrees on
+        let mapping = if degree > dim && k != 1 { interior(how).before(then) } else { how.before(then) };
         let problem = problem(operator, dim, degree, seed);
         let expected = problem.reference().unwrap();
         let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();
@@ -94,6 +100,45 @@ fn maps_without_runs_are_refused_with_the_entry() {
     let error = set_up(&*open("c").unwrap(), &definitions, &mut touched.memory.clone()).unwrap_err();
     assert!(matches!(error, SetUpError::Broken(_)));
     assert!(error.to_string().contains("of `dofs` is "), "{error}");
+}
+
+/// The numbers of the interior of a cell are added to without atomic updates, of the others by them; that no
+/// other cell has them is checked before a launch.
+#[test]
+fn interiors_are_stored_and_shared_ones_refused() {
+    let given = problem(Operator::Laplace, 2, 4, 1);
+    let mapping = interior(by_vertices(2, 4)).before(straight(2, 4, 4, true));
+    let (kernel, recipe) = transform(&given.lowered, &mapping).unwrap();
+    let result = kernel.var(given.output()).unwrap();
+    let updates: Vec<_> = kernel.insns.values().filter(|insn| insn.lhs.var == result).collect();
+    let plain = updates.iter().filter(|insn| !insn.is_atomic()).count();
+    // three parts of full groups, of which the last one is the interior, and the cells that are left
+    assert_eq!((plain, updates.len()), (1, 4));
+    let definitions = definitions(&given.lowered, &recipe).unwrap();
+    let refused = |entry: usize, numbers: &[i64]| {
+        let mut memory = given.memory.clone();
+        let mut dofs: Vec<i64> = memory.get("dofs").unwrap().to_i64().unwrap();
+        dofs[entry..entry + numbers.len()].copy_from_slice(numbers);
+        memory.set("dofs", dofs.into_iter().map(|number| number as i32).collect::<Vec<_>>());
+        set_up(&*open("c").unwrap(), &definitions, &mut memory).unwrap_err().to_string()
+    };
+    let numbers = given.memory.get("dofs").unwrap().to_i64().unwrap();
+    // the second cell has the interior of the first one
+    let shared = refused(15 + 12, &numbers[12..15]);
+    assert!(shared.starts_with("entry 12 of row 1 of `dofs` is "), "{shared}");
+    assert!(shared.contains("each row has 3 numbers alone"), "{shared}");
+    // a vertex of the second one is in the interior of the first one
+    let vertex = refused(15, &numbers[13..14]);
+    assert!(vertex.starts_with("entry 0 of row 1 of `dofs` is "), "{vertex}");
+    assert!(vertex.contains("needed a number outside "), "{vertex}");
+}
+
+#[test]
+fn an_interior_of_several_runs_is_refused() {
+    let given = problem(Operator::Laplace, 2, 2, 1);
+    let mapping = interior(runs(2, 2).0).before(straight(2, 2, 4, true));
+    let refused = transform(&given.lowered, &mapping).unwrap_err().to_string();
+    assert!(refused.contains("one, the last one, of an interior that no other cell has"), "{refused}");
 }
 
 #[test]

@@ -94,13 +94,13 @@ impl Pair {
 /// Starts of the runs of a map; false where it has no values, or other entries than these runs.
 fn give_starts(runs: &RunStarts, memory: &mut Memory) -> bool {
     let Some(map) = memory.get(&runs.map) else { return false };
-    let above = runs.above.as_ref().map(|above| memory.get(above).and_then(Value::to_i64));
+    let above = runs.above().map(|above| memory.get(above).and_then(Value::to_i64));
     let (Some(entries), Some(above)) = (map.to_i64(), above.unwrap_or_else(|| Some(Vec::new()))) else {
         return false;
     };
     let Ok(starts) = runs.compute(&entries, &above) else { return false };
     let Some(starts) = Value::of_integers(map.ty(), &starts) else { return false };
-    memory.set(runs.starts.clone(), starts);
+    memory.set(runs.result(), starts);
     true
 }
 

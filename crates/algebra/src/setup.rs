@@ -110,6 +110,7 @@ impl Slice {
             Assumption::Params(_) => true,
             Assumption::Defined(param, _) => used.contains(param),
             Assumption::Injective(v) | Assumption::Ascending(v) => used.contains(v),
+            Assumption::Outside(outside) => outside.inputs(kernel).iter().all(|v| used.contains(v)),
             Assumption::Symmetric(symmetry) => used.contains(&symmetry.var),
             Assumption::Lists(lists) => lists.vars().iter().all(|v| used.contains(v)),
         });
@@ -158,6 +159,7 @@ pub(crate) fn only_for(kernel: &Kernel, slice: &Slice, vars: &[VarId]) -> BTreeS
         kernel.assumptions.iter().any(|a| match a {
             Assumption::Params(_) | Assumption::Defined(..) => false,
             Assumption::Injective(var) | Assumption::Ascending(var) => *var == v,
+            Assumption::Outside(outside) => outside.inputs(kernel).contains(&v),
             Assumption::Symmetric(symmetry) => symmetry.var == v,
             Assumption::Lists(lists) => lists.vars().contains(&v),
         })

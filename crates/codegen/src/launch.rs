@@ -176,6 +176,7 @@ fn preconditions(kernel: &Kernel, assumption: &Assumption) -> Vec<Precondition> 
         Assumption::Defined(..)
         | Assumption::Injective(_)
         | Assumption::Ascending(_)
+        | Assumption::Outside(_)
         | Assumption::Symmetric(_)
         | Assumption::Lists(_) => return Vec::new(),
         Assumption::Params(Constraint::NonNegative(e)) => {

@@ -459,6 +459,7 @@ fn forget_others(part: &mut Kernel) {
     part.assumptions.retain(|assumption| match assumption {
         Assumption::Params(_) | Assumption::Defined(..) => true,
         Assumption::Injective(var) | Assumption::Ascending(var) => !written.contains(var),
+        Assumption::Outside(outside) => !written.contains(&outside.array),
         Assumption::Symmetric(symmetry) => !written.contains(&symmetry.var),
         Assumption::Lists(_) => true,
     });

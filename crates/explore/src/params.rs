@@ -31,6 +31,7 @@ pub fn drawn(kernels: &[&Kernel], given: &BTreeMap<String, i64>) -> BTreeMap<Str
             Assumption::Defined(..)
             | Assumption::Injective(_)
             | Assumption::Ascending(_)
+            | Assumption::Outside(_)
             | Assumption::Symmetric(_)
             | Assumption::Lists(_) => false,
         };

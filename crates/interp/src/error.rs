@@ -60,6 +60,11 @@ pub enum InterpError {
     )]
     NotAscending { name: String, at: usize, first: i64, second: i64 },
     #[error(
+        "`{element}` = {found}, needed {needed}, as `{assumption}` says; correct it, or make the updates atomic \
+         instead of assuming that"
+    )]
+    NotOutside { assumption: String, element: String, found: String, needed: String },
+    #[error(
         "`{first}` = {found}, needed {needed}, as `{assumption}` says of `{image}`; make the entries equal to the \
          last bit, or drop the assumption and the steps that rely on it"
     )]

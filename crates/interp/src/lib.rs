@@ -48,6 +48,7 @@ mod memory;
 pub mod node;
 mod observe;
 mod op;
+mod outside;
 mod points;
 mod rounding;
 mod store;
@@ -117,6 +118,7 @@ pub fn interpret_with<O: Observer>(
     let slots = store::load(kernel, &program, memory)?;
     injective::check_injective(kernel, &program, memory)?;
     ascending::check_ascending(kernel, &program, memory)?;
+    outside::check_outside(kernel, &program, memory)?;
     symmetry::check_symmetric(kernel, &program, memory)?;
     lists::check_lists(kernel, &program, memory)?;
     let mut machine = machine::Machine::new(kernel, &program, slots, observer, limit.unwrap_or(u64::MAX));

@@ -43,6 +43,7 @@ impl Kernel {
                 Assumption::Defined(_, value) => *value = normalised(value),
                 Assumption::Injective(_)
                 | Assumption::Ascending(_)
+                | Assumption::Outside(_)
                 | Assumption::Symmetric(_)
                 | Assumption::Lists(_) => {}
             }
@@ -53,6 +54,7 @@ impl Kernel {
             Assumption::Params(_)
             | Assumption::Injective(_)
             | Assumption::Ascending(_)
+            | Assumption::Outside(_)
             | Assumption::Symmetric(_)
             | Assumption::Lists(_) => usize::MAX,
         });

@@ -36,6 +36,7 @@ impl Kernel {
             Assumption::Params(_)
             | Assumption::Injective(_)
             | Assumption::Ascending(_)
+            | Assumption::Outside(_)
             | Assumption::Symmetric(_)
             | Assumption::Lists(_) => None,
         })

@@ -71,6 +71,11 @@ impl Kernel {
                     (*param, *value) = (moved(*param), value.map(&mut rewrite));
                 }
                 Assumption::Injective(v) | Assumption::Ascending(v) => *v = moved(*v),
+                Assumption::Outside(outside) => {
+                    outside.array = moved(outside.array);
+                    outside.from = outside.from.substitute(&replace);
+                    outside.to = outside.to.substitute(&replace);
+                }
                 Assumption::Symmetric(symmetry) => symmetry.var = moved(symmetry.var),
                 Assumption::Lists(lists) => *lists = lists.map_vars(&moved),
             }

@@ -350,6 +350,8 @@ pub enum Assumption {
     Injective(VarId),
     /// No entry of this one-dimensional integer array is less than the one before it.
     Ascending(VarId),
+    /// Entries of an integer array are outside a range, or numbers that their row has alone.
+    Outside(crate::outside::OutsideRange),
     /// Elements of an array have the values of their images.
     Symmetric(crate::symmetry::Symmetry),
     /// Lists of the values of a map, one a block of its rows, and numbers in them.

@@ -35,6 +35,7 @@ pub mod math;
 pub mod multiples;
 pub mod neutral;
 mod operators;
+pub mod outside;
 mod places;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -72,6 +73,7 @@ pub use kernel::{
 };
 pub use lists::{BlockLists, ExclusiveItems, InverseLists};
 pub use multiples::Multiples;
+pub use outside::OutsideRange;
 pub use places::{Layout, Places};
 pub use records::Declared;
 pub use spacing::Spacing;

@@ -56,6 +56,9 @@ impl Kernel {
                 foreign(&self.vars, *param).or_else(|| self.foreign_in_expr(value))
             }
             Assumption::Injective(var) | Assumption::Ascending(var) => foreign(&self.vars, *var),
+            Assumption::Outside(outside) => foreign(&self.vars, outside.array)
+                .or_else(|| self.foreign_in_affine(&outside.from))
+                .or_else(|| self.foreign_in_affine(&outside.to)),
             Assumption::Symmetric(symmetry) => foreign(&self.vars, symmetry.var),
             Assumption::Lists(lists) => lists.vars().into_iter().find_map(|v| foreign(&self.vars, v)),
         });

@@ -174,6 +174,7 @@ impl Kernel {
                     let why = "ascending needs an integer array of one axis";
                     self.verify_integers(*v, why, &|axes| axes == 1)?;
                 }
+                Assumption::Outside(outside) => outside.verify(self)?,
                 Assumption::Symmetric(symmetry) => self.verify_symmetry(symmetry)?,
                 Assumption::Lists(lists) => lists.verify(self)?,
             }
@@ -258,6 +259,7 @@ impl Kernel {
             | Assumption::Defined(..)
             | Assumption::Injective(_)
             | Assumption::Ascending(_)
+            | Assumption::Outside(_)
             | Assumption::Lists(_) => None,
         });
         if let Some(var) = mirrored {

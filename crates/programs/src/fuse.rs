@@ -90,6 +90,7 @@ pub(crate) fn assumed_arrays(assumption: &Assumption) -> Vec<VarId> {
     match assumption {
         Assumption::Params(_) | Assumption::Defined(..) => Vec::new(),
         Assumption::Injective(var) | Assumption::Ascending(var) => vec![*var],
+        Assumption::Outside(outside) => vec![outside.array],
         Assumption::Symmetric(symmetry) => vec![symmetry.var],
         Assumption::Lists(lists) => lists.vars(),
     }
@@ -338,6 +339,7 @@ impl Merge<'_> {
                 symmetry.var = moved(symmetry.var);
                 Assumption::Symmetric(symmetry)
             }
+            Assumption::Outside(outside) => Assumption::Outside(outside.map_vars(&moved)),
             Assumption::Lists(lists) => Assumption::Lists(lists.map_vars(&moved)),
         }
     }

@@ -89,13 +89,14 @@ fn in_shapes(kernel: &Kernel, param: VarId) -> bool {
     let mut is = |atom: &Atom| *atom == Atom::Var(param);
     let of_vars =
         kernel.vars.values().flat_map(|v| v.shape.iter().chain(v.layout.strides().into_iter().flatten()));
-    let assumed = kernel.assumptions.iter().filter_map(|a| match a {
-        Assumption::Params(c) => Some(c.expr()),
+    let assumed = kernel.assumptions.iter().flat_map(|a| match a {
+        Assumption::Params(c) => vec![c.expr()],
+        Assumption::Outside(outside) => vec![&outside.from, &outside.to],
         Assumption::Defined(..)
         | Assumption::Injective(_)
         | Assumption::Ascending(_)
         | Assumption::Symmetric(_)
-        | Assumption::Lists(_) => None,
+        | Assumption::Lists(_) => Vec::new(),
     });
     let is_term = |value: &Expr| value.any(&mut |e| e.as_load().is_some_and(|access| access.var == param));
     of_vars.chain(assumed).any(|e| e.any_symbol(&mut is)) || kernel.definitions().any(|(_, e)| is_term(e))

@@ -231,23 +231,24 @@ fn reorder(rows: &RowOrder, memory: &mut Memory, done: &mut SetUp) -> Result<(),
     Ok(())
 }
 
-/// The first numbers of the runs of a map, or their distance from others.
+/// The first numbers of the runs of a map, or their distance from others, or the one of row 0.
 fn starts(runs: &RunStarts, memory: &Memory) -> Result<Vec<i64>, SetUpError> {
-    let above = runs.above.as_ref().map_or(Ok(Vec::new()), |above| integers(above, memory))?;
+    let above = runs.above().map_or(Ok(Vec::new()), |above| integers(above, memory))?;
     Ok(runs.compute(&integers(&runs.map, memory)?, &above)?)
 }
 
-/// Computes the first numbers of the runs of a map on the host.
+/// Computes what is passed of the runs of a map on the host.
 fn start_runs(runs: &RunStarts, memory: &mut Memory, done: &mut SetUp) -> Result<(), SetUpError> {
     let start = Instant::now();
     let starts = starts(runs, memory)?;
     let ty =
         memory.get(&runs.map).map(Value::ty).ok_or_else(|| SetUpError::NoMap { map: runs.map.clone() })?;
-    let value = Value::of_integers(ty, &starts)
-        .ok_or_else(|| SetUpError::Distance { starts: runs.starts.clone(), ty })?;
+    let name = runs.result().to_owned();
+    let value =
+        Value::of_integers(ty, &starts).ok_or_else(|| SetUpError::Distance { starts: name.clone(), ty })?;
     done.inputs += 1;
     done.bytes += value.len() as u64 * value.ty().bytes();
-    memory.set(runs.starts.clone(), value);
+    memory.set(name, value);
     done.seconds += start.elapsed().as_secs_f64();
     Ok(())
 }

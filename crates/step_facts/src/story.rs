@@ -7,7 +7,10 @@ use kingpost_ir::{Assumption, Atom, Class, Direction, Kernel, VarId, VarKind};
 use kingpost_primitives::lists::{Definition, ListNames};
 use kingpost_primitives::primitives::fix_parameter::ParamValue;
 use kingpost_primitives::primitives::{FixArgument, FixParameter, PassTable};
+use kingpost_primitives::runs::{FirstNumbers, RunStarts};
 use kingpost_primitives::{Instances, Order, Step};
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Sizes a story runs at: nothing, one, fewer than a block, around multiples of it.
 const SIZES: [i64; 7] = [0, 1, 2, 3, 4, 7, 8];
@@ -120,10 +123,9 @@ fn give_defined(before: &Kernel, step: &Step, found: &mut Memory) {
         Some(Definition::Lists(lists)) => give_lists(&lists, found),
         Some(Definition::Runs(runs)) => {
             let given = found.get(&runs.map).unwrap();
-            let above = runs.above.as_ref().map(|above| found.get(above).unwrap().to_i64().unwrap());
-            let starts = runs.compute(&given.to_i64().unwrap(), &above.unwrap_or_default()).unwrap();
+            let starts = runs.compute(&given.to_i64().unwrap(), &numbers_below(&runs, found)).unwrap();
             let starts = Value::of_integers(given.ty(), &starts).unwrap();
-            found.set(runs.starts.clone(), starts);
+            found.set(runs.result(), starts);
         }
         Some(Definition::Rows(order)) => {
             let [map, points] = [&order.map, &order.points].map(|name| found.get(name).unwrap().clone());
@@ -137,6 +139,11 @@ fn give_defined(before: &Kernel, step: &Step, found: &mut Memory) {
             interpret(&kernel, found).unwrap();
         }
     }
+}
+
+/// The entries of the input that first numbers of runs are above.
+fn numbers_below(runs: &RunStarts, memory: &Memory) -> Vec<i64> {
+    runs.above().map_or_else(Vec::new, |above| memory.get(above).unwrap().to_i64().unwrap())
 }
 
 /// Instructions of both programs of which another number of instances run than the step promises:
@@ -174,18 +181,27 @@ fn give_constants(before: &Kernel, step: &Step, expected: &mut Memory, found: &m
 fn give_runs(before: &Kernel, step: &Step, n: i64, memories: [&mut Memory; 2]) -> bool {
     let Some(Definition::Runs(runs)) = step.definition(before).unwrap() else { return true };
     let length = runs.length.get();
-    let last = n - length as i64;
-    if last < 0 {
-        return false;
-    }
     for memory in memories {
         let given = memory.get(&runs.map).unwrap();
         let (ty, mut map) = (given.ty(), given.to_i64().unwrap());
-        let above = runs.above.as_ref().map(|above| memory.get(above).unwrap().to_i64().unwrap());
-        let mut above = above.into_iter().flatten();
-        for row in map.chunks_exact_mut(runs.columns.get()) {
+        let rows = map.len() / runs.columns.get();
+        // the last numbers, where rows have theirs alone
+        let own = matches!(runs.numbers, FirstNumbers::Own(_));
+        let last = n - (if own { rows * length } else { length }) as i64;
+        if last < i64::from(own) {
+            return false;
+        }
+        // after the numbers that rows have alone, where the map has some
+        let map_id = before.var(&runs.map).unwrap();
+        let shift = range_outside(before, map_id, memory.params()).map_or(0, |range| range.end);
+        let mut above = numbers_below(&runs, memory).into_iter().map(|number| number + shift);
+        for (r, row) in map.chunks_exact_mut(runs.columns.get()).enumerate() {
+            if own {
+                row.iter_mut().for_each(|entry| *entry %= last);
+            }
             for run in row[runs.first..].chunks_exact_mut(length).take(runs.count.get()) {
-                let start = above.next().unwrap_or(run[0]).min(last);
+                let start =
+                    if own { last + (r * length) as i64 } else { above.next().unwrap_or(run[0]).min(last) };
                 run.iter_mut().zip(start..).for_each(|(entry, number)| *entry = number);
             }
         }
@@ -296,9 +312,42 @@ fn memory_with(kernel: &Kernel, n: i64, other: Option<(&str, i64)>) -> Memory {
         };
         let params = memory.params().clone();
         impose_symmetries(kernel, id, &params, &mut value);
+        impose_range(kernel, id, &params, &mut value);
         memory.set(var.name.clone(), value);
     }
     memory
+}
+
+/// The range that entries of an array are assumed to be outside, where inputs are zero.
+fn range_outside(kernel: &Kernel, id: VarId, params: &BTreeMap<String, i64>) -> Option<Range<i64>> {
+    let value = |atom: &Atom| match atom {
+        Atom::Var(v) => Some(params.get(&kernel.vars[*v].name).copied().unwrap_or(0)), // default: an input
+        Atom::Iname(_) | Atom::Floor(..) => None,
+    };
+    kernel.assumptions.iter().find_map(|assumption| {
+        let Assumption::Outside(outside) = assumption else { return None };
+        let ends = [&outside.from, &outside.to].map(|end| end.eval(&mut |atom| value(atom)).unwrap());
+        (outside.array == id).then_some(ends[0]..ends[1])
+    })
+}
+
+/// Entries that are assumed outside a range are, and numbers that a row has alone are its own.
+fn impose_range(kernel: &Kernel, id: VarId, params: &BTreeMap<String, i64>, value: &mut Value) {
+    let Some(range) = range_outside(kernel, id, params) else { return };
+    let own = kernel.assumptions.iter().find_map(|assumption| {
+        let Assumption::Outside(outside) = assumption else { return None };
+        (outside.array == id).then(|| outside.own.map(|first| (first, outside.length(kernel))))?
+    });
+    let columns = kernel.vars[id].shape.last().and_then(kingpost_ir::Affine::as_constant);
+    let mut entries = value.to_i64().unwrap();
+    for (at, entry) in entries.iter_mut().enumerate() {
+        let place = own.zip(columns).map(|((first, length), columns)| {
+            let (row, column) = (at as i64 / columns, at as i64 % columns);
+            (column >= first).then(|| range.start + row * length + column - first)
+        });
+        *entry = place.flatten().unwrap_or(range.end + *entry % 2);
+    }
+    *value = Value::of_integers(value.ty(), &entries).unwrap();
 }
 
 /// Runs a program before and after some steps at size 4 with some values given, and compares what

@@ -34,7 +34,7 @@ impl Definition {
                 always.into_iter().chain(inverse).chain(exclusive).cloned().collect()
             }
             Self::Rows(rows) => rows.copies.iter().map(|(_, copy)| copy.clone()).collect(),
-            Self::Runs(runs) => vec![runs.starts.clone()],
+            Self::Runs(runs) => vec![runs.result().to_owned()],
         }
     }
 }

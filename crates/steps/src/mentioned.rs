@@ -33,6 +33,7 @@ pub fn mentioned(kernel: &Kernel) -> Vec<bool> {
     for assumption in &kernel.assumptions {
         match assumption {
             Assumption::Injective(v) | Assumption::Ascending(v) => mark(*v),
+            Assumption::Outside(outside) => outside.inputs(kernel).into_iter().for_each(&mut mark),
             Assumption::Symmetric(symmetry) => mark(symmetry.var),
             Assumption::Lists(lists) => lists.vars().into_iter().for_each(&mut mark),
             Assumption::Params(_) | Assumption::Defined(..) => {} // mentions parameters only

@@ -145,6 +145,7 @@ fn assumptions(kernel: &Kernel) -> Vec<String> {
         Assumption::Params(_)
         | Assumption::Injective(_)
         | Assumption::Ascending(_)
+        | Assumption::Outside(_)
         | Assumption::Lists(_) => true,
         Assumption::Defined(..) | Assumption::Symmetric(_) => false,
     };

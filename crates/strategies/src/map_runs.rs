@@ -5,8 +5,8 @@ use super::listed_cells::vertices;
 use crate::strategy::mapping::Mapping;
 use crate::strategy::{Arguments, Combinator, Needs, Stopped, StrategyError, Work};
 use kingpost_forms::program::CellProgram;
-use kingpost_ir::{Access, Expr, Kernel};
-use kingpost_primitives::primitives::PassStarts;
+use kingpost_ir::{Access, Expr, Insn, Kernel};
+use kingpost_primitives::primitives::{MakePlain, PassStarts};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -21,6 +21,12 @@ use std::fmt;
 /// # Rewrite
 /// ```text
 /// u_cell[i + 4] = u[dofs[cell, i + 4]]     =>   u_cell[i + 4] = u[dofs_starts_4[cell, floor_div(i, 5)] + i mod 5]
+/// ```
+///
+/// With `interior`, the last run is that of the interior, which no other cell has. Its numbers follow one
+/// another, cell by cell: they are computed, and added to without atomic updates.
+/// ```text
+/// y[dofs[cell, i + 9]] += … {atomic}         =>   y[dofs_base_9 + cell + i] += …
 /// ```
 ///
 /// # Errors
@@ -40,6 +46,9 @@ pub struct MapRuns {
     /// no numbers of their own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_vertices: bool,
+    /// Whether the last run is one of numbers that no other cell has, which follow one another cell by cell.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interior: bool,
 }
 
 impl fmt::Display for MapRuns {
@@ -47,7 +56,8 @@ impl fmt::Display for MapRuns {
         let runs: Vec<String> =
             self.runs.iter().map(|[length, count]| format!("{count} of {length}")).collect();
         let by_vertices = if self.by_vertices { ", by vertices" } else { "" };
-        write!(f, "runs of numbers, {}{by_vertices}", runs.join(" + "))
+        let interior = if self.interior { ", interiors added to by stores" } else { "" };
+        write!(f, "runs of numbers, {}{by_vertices}{interior}", runs.join(" + "))
     }
 }
 
@@ -72,6 +82,19 @@ impl Combinator for MapRuns {
             }));
         }
         let maps = maps(form.kernel(), &program);
+        let commits = program.results.iter().flat_map(|result| &result.commits);
+        let committed = commits.filter_map(|commit| form.kernel().insn(commit.name()));
+        let results: Vec<String> = committed
+            .map(|insn| form.kernel().vars[form.kernel().insns[insn].lhs.var].name.clone())
+            .collect();
+        let of_interior = self.runs.last().map_or(0, |[_, count]| *count);
+        if self.interior && of_interior != 1 {
+            return Err(Stopped::from(StrategyError::Parameter {
+                symbol: "the number of runs of the interior".into(),
+                found: of_interior,
+                needed: "one, the last one, of an interior that no other cell has".into(),
+            }));
+        }
         let vertices = vertices(form.kernel()).filter(|_| self.by_vertices);
         if self.by_vertices && vertices.is_none() {
             return Err(Stopped::from(StrategyError::Parameter {
@@ -85,13 +108,25 @@ impl Combinator for MapRuns {
         let s = on.schedule();
         for map in maps {
             let mut first = 0;
+            let mut starts = Vec::new();
             for [of_run, count] in self.runs.iter().map(|run| run.map(length)) {
-                let starts = PassStarts::new(&map, first, of_run, count);
-                s.make(match &vertices {
-                    Some([vertices, _]) if first == 0 => starts.above(vertices),
-                    _ => starts,
-                })?;
+                let run = PassStarts::new(&map, first, of_run, count);
+                starts.push(match &vertices {
+                    Some([vertices, _]) if first == 0 => run.above(vertices),
+                    _ => run,
+                });
                 first += of_run * count;
+            }
+            if self.interior {
+                // first: others say of what they pass that it is none of these
+                let last = starts.pop().map(PassStarts::own);
+                starts.splice(0..0, last);
+            }
+            starts.into_iter().try_for_each(|run| s.make(run).map(|_| ()))?;
+        }
+        if self.interior {
+            for commit in plain(s.kernel(), &results) {
+                s.make(MakePlain::insn(commit))?;
             }
         }
         Ok(())
@@ -108,6 +143,16 @@ impl Combinator for MapRuns {
     fn show(&self, then: &Mapping, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{then}, {self}")
     }
+}
+
+/// Atomic updates of results at affine indices.
+fn plain(kernel: &Kernel, results: &[String]) -> Vec<String> {
+    let of_interior = |insn: &&Insn| {
+        let is_result = results.contains(&kernel.vars[insn.lhs.var].name);
+        let index = insn.lhs.index.first().and_then(Expr::as_affine);
+        insn.is_atomic() && is_result && index.is_some()
+    };
+    kernel.insns.values().filter(of_interior).map(|insn| insn.name.clone()).collect()
 }
 
 /// The maps through which degrees of freedom are gathered and scattered.

@@ -244,6 +244,7 @@ impl FixArgument {
                 Assumption::Symmetric(_)
                 | Assumption::Injective(_)
                 | Assumption::Ascending(_)
+                | Assumption::Outside(_)
                 | Assumption::Lists(_)
                 | Assumption::Defined(..)
                 | Assumption::Params(_) => {}

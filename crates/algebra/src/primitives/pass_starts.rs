@@ -4,8 +4,8 @@ use super::list_elements::size;
 use kingpost_analysis::Analysis;
 use kingpost_analysis::polyhedral::Polyhedral;
 use kingpost_ir::{
-    AddressSpace, Affine, Atom, BinaryOp, Constraint, Direction, Expr, InsnId, Kernel, VarId, VarKind,
-    Variable,
+    AddressSpace, Affine, Assumption, Atom, BinaryOp, Constraint, Direction, Expr, InsnId, Kernel,
+    OutsideRange, VarId, VarKind, Variable,
 };
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::lists::Definition;
@@ -14,7 +14,7 @@ use kingpost_steps::obligation::Obligation;
 use kingpost_steps::primitive::Primitive;
 use kingpost_steps::proofs::length::always;
 use kingpost_steps::refusal::Refusal;
-use kingpost_steps::runs::RunStarts;
+use kingpost_steps::runs::{FirstNumbers, RunStarts};
 use kingpost_steps::schedule::Array;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,20 +39,29 @@ use std::fmt;
 /// ```text
 /// for c in 0..n                      =>  for c in 0..n
 ///   for i in 0..3                          for i in 0..3
-///     s: y[map[c, i]] += u[c, i]             s: y[vertices[c, i] + map_base_0[0]] += u[c, i]
+///     s: y[map[c, i]] += u[c, i]             s: y[vertices[c, i] + map_base_0] += u[c, i]
+/// ```
+/// With `own`, they are that of row 0, which is passed, and `length` more in each row. Interiors of cells have
+/// such numbers by dimension. No other entry is one of them: the kernel assumes it, and the placement uses it.
+/// Steps that pass other columns say as much of what they pass.
+/// ```text
+/// for c in 0..2                      =>  assume outside(map, map_base_1, map_base_1 + 6, 1)
+///   for i in 0..3                        for c in 0..2
+///     s: y[map[c, i + 1]] += u[c, i]       for i in 0..3
+///                                            s: y[3*c + i + map_base_1] += u[c, i]
 /// ```
 ///
 /// # Precondition
 /// The map is an input of integers, `[rows, columns]`, with a constant number of columns, among which
 /// the runs are. An entry whose column is in a run in every instance of its instruction is replaced,
 /// and at least one is. The input that they are above has as many rows as the map, and a column for each
-/// run. Other entries are read from the map as before. Calls remain calls of their
+/// run. Numbers that rows have alone are one run, in the last columns. Other entries are read from the map as before. Calls remain calls of their
 /// callees.
 ///
 /// # Errors
 /// Unknown names, a name that is taken, runs of no or more columns than the map has, a map that is no
 /// input of integers with constant rows, no entry that is in runs in all instances, a call whose
-/// argument is an entry.
+/// argument is an entry, both `above` and `own`.
 ///
 /// # Elsewhere
 /// MFEM and deal.II store numbers by entity; PETSc's `DMPlex` sections have an offset and a length.
@@ -70,19 +79,29 @@ pub struct PassStarts {
     /// The input of integers that all first numbers are above by one constant, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above: Option<String>,
+    /// Whether a row has the numbers of its run alone, all of them one after the other, row by row.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own: bool,
 }
 
 impl PassStarts {
     /// Passes the first numbers of `count` runs of `length` columns each, from column `first` of `map`
     /// on.
     pub fn new(map: impl Into<String>, first: i64, length: i64, count: i64) -> Self {
-        Self { map: map.into(), first, length, count, above: None }
+        Self { map: map.into(), first, length, count, above: None, own: false }
     }
 
     /// The same, as numbers of another input and a constant.
     #[must_use]
     pub fn above(mut self, other: impl Into<String>) -> Self {
         self.above = Some(other.into());
+        self
+    }
+
+    /// The same, as numbers that a row has alone.
+    #[must_use]
+    pub fn own(mut self) -> Self {
+        self.own = true;
         self
     }
 
@@ -94,11 +113,6 @@ impl PassStarts {
         self.check(&Analysis::of(kernel)).map(|proof| proof.runs)
     }
 
-    fn starts(&self) -> String {
-        let what = if self.above.is_some() { "base" } else { "starts" };
-        format!("{}_{what}_{}", self.map, self.first)
-    }
-
     /// The place of a column among those of the runs.
     fn place(&self, column: &Affine) -> Affine {
         column.plus_constant(-self.first)
@@ -107,9 +121,10 @@ impl PassStarts {
 
 impl fmt::Display for PassStarts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { map, first, length, count, above } = self;
+        let Self { map, first, length, count, above, own } = self;
         write!(f, "pass the starts of {count} runs of {length} in `{map}`, from column {first} on")?;
-        above.iter().try_for_each(|other| write!(f, ", above those of `{other}`"))
+        above.iter().try_for_each(|other| write!(f, ", above those of `{other}`"))?;
+        f.write_str(if *own { ", which a row has alone" } else { "" })
     }
 }
 
@@ -125,6 +140,12 @@ const ABOVE: Obligation = Obligation::new(
     "what numbers are above is an input of integers with the rows of the map and a column for each run",
 );
 
+/// They are one interval for each row, one after the other.
+const OWN: Obligation = Obligation::new(
+    "pass_starts.own",
+    "numbers that rows have alone are one run, in the last columns of a map of which nothing else is assumed so",
+);
+
 /// `{ instances : column < first or column >= first + length*count }` is empty.
 const IN_RUNS: Obligation = Obligation::new(
     "pass_starts.in_runs",
@@ -138,10 +159,20 @@ const CALLS: Obligation =
 /// Entries of a map that are in runs.
 pub struct InRuns {
     map: VarId,
-    above: Option<VarId>,
+    numbers: Numbers,
     /// The columns of entries that are replaced, by instruction.
     entries: Vec<(InsnId, Vec<Affine>)>,
     runs: RunStarts,
+}
+
+/// What is passed.
+enum Numbers {
+    /// The first number of each run.
+    Starts,
+    /// Their distance from an input.
+    Above(VarId),
+    /// The first number of row 0.
+    Own,
 }
 
 impl Primitive for PassStarts {
@@ -151,7 +182,7 @@ impl Primitive for PassStarts {
     type Proof = InRuns;
     type Made = Array;
 
-    const OBLIGATIONS: &'static [Obligation] = &[KNOWN, ABOVE, IN_RUNS, CALLS];
+    const OBLIGATIONS: &'static [Obligation] = &[KNOWN, ABOVE, OWN, IN_RUNS, CALLS];
     const DEFINES: bool = true;
 
     fn check(&self, analysis: &Analysis) -> Result<InRuns, Refusal> {
@@ -177,7 +208,7 @@ impl Primitive for PassStarts {
                 self.end()
             )
         })?;
-        let above = self.above.as_ref().map(|name| self.check_above(kernel, map, name)).transpose()?;
+        let numbers = self.check_numbers(kernel, map, columns)?;
         let mut entries = Vec::new();
         for (s, _) in kernel.schedule() {
             let mut columns = Vec::new();
@@ -199,53 +230,40 @@ impl Primitive for PassStarts {
                 self.end() - 1
             )
         })?;
-        lookup::free(kernel, &self.starts())?;
+        lookup::free(kernel, &self.passed())?;
         let runs = RunStarts {
             map: self.map.clone(),
             columns: size(columns, kernel)?,
             first: self.first as usize,
             length: size(self.length, kernel)?,
             count: size(self.count, kernel)?,
-            starts: self.starts(),
-            above: self.above.clone(),
+            numbers: self.first_numbers(),
         };
-        let proof = InRuns { map, above, entries, runs };
+        let proof = InRuns { map, numbers, entries, runs };
         self.check_calls(kernel, &proof)?;
         Ok(proof)
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &InRuns) -> Array {
         let (ty, rows) = (kernel.vars[proof.map].ty, kernel.vars[proof.map].shape[0].clone());
-        let (kind, space) = (VarKind::Argument(Direction::In), AddressSpace::Global);
-        let shape = match proof.above {
-            Some(_) => vec![Affine::constant(1)],
-            None => vec![rows, Affine::constant(self.count)],
+        let (shape, space) = match proof.numbers {
+            Numbers::Starts => (vec![rows, Affine::constant(self.count)], AddressSpace::Global),
+            // a scalar is passed by value
+            Numbers::Above(_) | Numbers::Own => (Vec::new(), AddressSpace::Private),
         };
-        let starts = kernel.vars.push(Variable::new(self.starts(), ty, kind, shape, space));
+        let kind = VarKind::Argument(Direction::In);
+        let passed = kernel.vars.push(Variable::new(self.passed(), ty, kind, shape, space));
         for (s, columns) in &proof.entries {
             kernel.insns[*s].map_expressions(&mut |e| {
                 let Some(column) = column_of(&e, proof.map).filter(|column| columns.contains(column)) else {
                     return e;
                 };
                 let Expr::Load(entry) = e else { return e };
-                let place = self.place(&column);
-                let run = Expr::from_affine(&place.floor_div(self.length));
-                let of_run = [entry.index[0].clone(), run];
-                let start = match proof.above {
-                    Some(other) => Expr::binary(
-                        BinaryOp::Add,
-                        Expr::load(other, of_run),
-                        Expr::load(starts, [Expr::Int(0)]),
-                    ),
-                    None => Expr::load(starts, of_run),
-                };
-                match self.length {
-                    1 => start,
-                    length => Expr::binary(BinaryOp::Add, start, Expr::from_affine(&place.modulo(length))),
-                }
+                self.number(proof, passed, &entry.index[0], &self.place(&column))
             });
         }
-        Array::named(self.starts())
+        self.assume(kernel, proof, passed);
+        Array::named(self.passed())
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
@@ -270,6 +288,86 @@ impl PassStarts {
     /// The column after the last run.
     fn end(&self) -> i64 {
         self.first + self.length * self.count
+    }
+
+    /// The name of what is passed.
+    fn passed(&self) -> String {
+        let what = if self.own || self.above.is_some() { "base" } else { "starts" };
+        format!("{}_{what}_{}", self.map, self.first)
+    }
+
+    fn first_numbers(&self) -> FirstNumbers {
+        match &self.above {
+            Some(other) => FirstNumbers::Above { other: other.clone(), base: self.passed() },
+            None if self.own => FirstNumbers::Own(self.passed()),
+            None => FirstNumbers::Passed(self.passed()),
+        }
+    }
+
+    fn check_numbers(&self, kernel: &Kernel, map: VarId, columns: i64) -> Result<Numbers, Refusal> {
+        match &self.above {
+            Some(_) if self.own => Err(Refusal::argument("own", "true", "false for numbers above others")),
+            Some(other) => Ok(Numbers::Above(self.check_above(kernel, map, other)?)),
+            None if !self.own => Ok(Numbers::Starts),
+            None => {
+                let is_last = self.count == 1 && self.end() == columns;
+                OWN.require(is_last && range_of(kernel, map).is_none(), || {
+                    format!(
+                        "columns {} to {} of `{}` are not one run of the last of {columns}, or some are assumed to \
+                         be a row's alone already; name the last run, once",
+                        self.first,
+                        self.end() - 1,
+                        self.map
+                    )
+                })?;
+                Ok(Numbers::Own)
+            }
+        }
+    }
+
+    /// The number at a place among those of the runs of a row.
+    fn number(&self, proof: &InRuns, passed: VarId, row: &Expr, place: &Affine) -> Expr {
+        let add = |a, b| Expr::binary(BinaryOp::Add, a, b);
+        let (run, within) = (Expr::from_affine(&place.floor_div(self.length)), place.modulo(self.length));
+        let of_run = [row.clone(), run];
+        let first = match proof.numbers {
+            Numbers::Starts => Expr::load(passed, of_run),
+            Numbers::Above(other) => add(Expr::load(other, of_run), Expr::from_affine(&Affine::var(passed))),
+            Numbers::Own => {
+                let before = Expr::binary(BinaryOp::Mul, Expr::Int(self.length), row.clone());
+                let number = add(before, Expr::from_affine(&Affine::var(passed).plus(place)));
+                return number.as_affine().map_or(number, |number| Expr::from_affine(&number));
+            }
+        };
+        match self.length {
+            1 => first,
+            _ => add(first, Expr::from_affine(&within)),
+        }
+    }
+
+    /// Says which numbers rows have alone, and that what is read instead of others is outside these.
+    fn assume(&self, kernel: &mut Kernel, proof: &InRuns, passed: VarId) {
+        let base = Affine::var(passed);
+        let outside = match proof.numbers {
+            Numbers::Own => {
+                let to = base.plus(&kernel.vars[proof.map].shape[0].times(self.length));
+                OutsideRange { array: proof.map, from: base, to, own: Some(self.first) }
+            }
+            Numbers::Starts | Numbers::Above(_) => {
+                let Some(OutsideRange { from, to, own, .. }) = range_of(kernel, proof.map) else { return };
+                if own.is_some_and(|own| own < self.end()) {
+                    return;
+                }
+                let (array, base) = match proof.numbers {
+                    Numbers::Above(other) => (other, base),
+                    Numbers::Starts | Numbers::Own => (passed, Affine::default()),
+                };
+                // a first number is as many below the range as others follow it
+                let from = from.minus(&base).plus_constant(1 - self.length);
+                OutsideRange { array, from, to: to.minus(&base), own: None }
+            }
+        };
+        kernel.assumptions.push(Assumption::Outside(outside));
     }
 
     fn check_above(&self, kernel: &Kernel, map: VarId, name: &str) -> Result<VarId, Refusal> {
@@ -307,6 +405,14 @@ impl PassStarts {
         }
         Ok(within)
     }
+}
+
+/// The numbers that rows of an array have alone, if there are any.
+fn range_of(kernel: &Kernel, array: VarId) -> Option<&OutsideRange> {
+    kernel.assumptions.iter().find_map(|assumption| {
+        let Assumption::Outside(outside) = assumption else { return None };
+        (outside.array == array && outside.own.is_some()).then_some(outside)
+    })
 }
 
 /// The column of an entry of a map that an expression is, if it is affine.

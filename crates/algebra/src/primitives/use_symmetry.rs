@@ -193,6 +193,7 @@ impl Primitive for UseSymmetry {
             Assumption::Symmetric(symmetry) => Some(Self::from_symmetry(kernel, symmetry)),
             Assumption::Injective(_)
             | Assumption::Ascending(_)
+            | Assumption::Outside(_)
             | Assumption::Lists(_)
             | Assumption::Defined(..)
             | Assumption::Params(_) => None,

@@ -23,6 +23,7 @@ mod covers;
 mod dependence;
 mod exclusive;
 mod graph;
+mod outside;
 pub mod pair;
 mod ranges;
 mod straight;

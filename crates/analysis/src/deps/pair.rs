@@ -3,6 +3,7 @@
 use crate::deps::access::AccessSite;
 use crate::deps::agree::{Same, agreeing};
 use crate::deps::exclusive::{map_entries, same_exclusive_item, same_map_entry};
+use crate::deps::outside::{Met, met};
 use crate::deps::ranges::range_entry;
 use crate::polyhedral::Polyhedral;
 use crate::question::{Linear, Pairs};
@@ -151,6 +152,12 @@ fn same_element<'a>(poly: &Polyhedral, a: &'a AccessSite, b: &'a AccessSite) -> 
             same.extend(equal.into_iter().map(|(x, y)| (Cow::Owned(x), Cow::Owned(y))));
         } else if let Some(equal) = same_exclusive_item(poly, a, b, axis) {
             same.extend(equal.into_iter().map(|(x, y)| (Cow::Owned(x), Cow::Owned(y))));
+        } else {
+            match met(poly, a, b, axis) {
+                None => {}
+                Some(Met::Never) => return None,
+                Some(Met::In(x, y)) => same.push((Cow::Owned(x), Cow::Owned(y))),
+            }
         }
     }
     Some(same)

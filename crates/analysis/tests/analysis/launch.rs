@@ -90,6 +90,39 @@ table order = [0, 2, 2]
 }
 
 #[test]
+fn entries_are_outside_of_ranges_as_assumed() {
+    let text = "kernel k
+param n: i32
+arg base: i32 in
+arg map: i32[n, 3] in
+arg starts: i32[n] in
+arg made: i32[3] out
+assume outside(map, base, base + 2*n, 1)
+assume outside(starts, base - 1, base + 2*n)
+assume outside(made, 0, 1)
+";
+    assert_eq!(kingpost_ir::text::parse(text).unwrap().to_string().matches("outside(").count(), 3);
+    let given = |map: [i32; 6], starts: [i32; 2]| {
+        let memory = Memory::new().param("n", 2).value("base", vec![5_i32]);
+        memory.value("map", map.to_vec()).value("starts", starts.to_vec())
+    };
+    let found = report(text, &given([4, 5, 6, 9, 7, 8], [3, 9]));
+    assert_eq!(
+        (found.outside, found.unchecked),
+        (vec!["map".into(), "starts".into()], vec!["made".to_owned()])
+    );
+    for (map, starts, message) in [
+        ([8, 5, 6, 9, 7, 8], [3, 9], "`map[0, 0]` = 8, needed a number outside 5..9"),
+        // the rows share a number
+        ([4, 5, 6, 9, 6, 7], [3, 9], "`map[1, 1]` = 6, needed 7"),
+        ([4, 5, 6, 9, 7, 8], [3, 4], "`starts[1]` = 4, needed a number outside 4..9"),
+    ] {
+        let refused = refusal(text, &given(map, starts));
+        assert!(refused.starts_with(message), "{refused}");
+    }
+}
+
+#[test]
 fn assumptions_on_parameters_hold() {
     assert_eq!(
         refusal(SCATTER, &Memory::new().param("n", 0).param("m", 4).value("dofs", Vec::<i32>::new())),

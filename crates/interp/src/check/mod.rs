@@ -16,6 +16,7 @@ use super::lists;
 use super::lower::lower;
 use super::machine::Machine;
 use super::memory::Memory;
+use super::outside;
 use super::store;
 use super::symmetry;
 use kingpost_ir::ids::{Id, InsnId, VarId};
@@ -42,12 +43,14 @@ pub struct LaunchReport {
     pub injective: Vec<String>,
     /// Arrays whose entries ascend as assumed.
     pub ascending: Vec<String>,
+    /// Arrays whose entries are outside ranges as assumed.
+    pub outside: Vec<String>,
     /// Arrays that are symmetric as assumed.
     pub symmetric: Vec<String>,
     /// Maps whose lists hold their values as assumed.
     pub listed: Vec<String>,
-    /// Arrays that are assumed injective, ascending, symmetric or to have lists, and that the kernel fills
-    /// itself: nothing is known of them.
+    /// Arrays that are assumed injective, ascending, outside a range, symmetric or to have lists, and that the
+    /// kernel fills itself: nothing is known of them.
     pub unchecked: Vec<String>,
     /// Accesses that stay inside their arrays for all parameters that the assumptions allow.
     pub proved: usize,
@@ -75,6 +78,9 @@ impl fmt::Display for LaunchReport {
         }
         if !self.ascending.is_empty() {
             write!(f, "; ascending: {}", named(&self.ascending))?;
+        }
+        if !self.outside.is_empty() {
+            write!(f, "; outside ranges: {}", named(&self.outside))?;
         }
         if !self.symmetric.is_empty() {
             write!(f, "; symmetric: {}", named(&self.symmetric))?;
@@ -105,6 +111,7 @@ pub fn launch_inputs(
         match assumption {
             Assumption::Params(_) | Assumption::Defined(..) => {}
             Assumption::Injective(var) | Assumption::Ascending(var) => inputs.extend([*var]),
+            Assumption::Outside(outside) => inputs.extend(outside.inputs(kernel)),
             Assumption::Symmetric(assumed) => inputs.extend([assumed.var]),
             Assumption::Lists(lists) => inputs.extend(lists.vars()),
         }
@@ -150,6 +157,7 @@ pub(crate) fn check_launch_within(
     let mut program = lower(kernel, memory.params())?;
     let unchecked = injective::check_injective(kernel, &program, memory)?;
     let unordered = ascending::check_ascending(kernel, &program, memory)?;
+    let within = outside::check_outside(kernel, &program, memory)?;
     let asymmetric = symmetry::check_symmetric(kernel, &program, memory)?;
     let unlisted = lists::check_lists(kernel, &program, memory)?;
     let mut report = LaunchReport::default();
@@ -166,6 +174,11 @@ pub(crate) fn check_launch_within(
                 let list =
                     if unordered.contains(var) { &mut report.unchecked } else { &mut report.ascending };
                 list.push(kernel.vars[*var].name.clone());
+            }
+            Assumption::Outside(outside) => {
+                let known = !within.contains(&outside.array);
+                let list = if known { &mut report.outside } else { &mut report.unchecked };
+                list.push(kernel.vars[outside.array].name.clone());
             }
             Assumption::Symmetric(assumed) => {
                 let var = assumed.var;

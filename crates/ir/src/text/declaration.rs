@@ -14,6 +14,7 @@ use crate::expr::Expr;
 use crate::ids::{RuleId, VarId};
 use crate::kernel::{AddressSpace, Assumption, Direction, Rule, VarKind, Variable};
 use crate::lists::{BlockLists, ExclusiveItems, InverseLists};
+use crate::outside::OutsideRange;
 use crate::places::{Layout, Places, Swizzle};
 use crate::symmetry::{AxisImage, Symmetry};
 use crate::types::ScalarType;
@@ -149,6 +150,8 @@ impl<'s> Parser<'s> {
             Assumption::Injective(self.integers(c, "an array of integers", &|axes| axes > 0)?)
         } else if c.take_word("ascending") {
             Assumption::Ascending(self.integers(c, "an array of integers of one axis", &|axes| axes == 1)?)
+        } else if c.is_word("outside") && c.peek_second() == Some(&Kind::Symbol("(")) {
+            self.outside(c)?
         } else if c.is_word("symmetric") || c.is_word("antisymmetric") {
             self.symmetry(c)?
         } else if c.is_word("lists") {
@@ -177,6 +180,28 @@ impl<'s> Parser<'s> {
         }
         c.expect_symbol(")", "after the array")?;
         Ok(var)
+    }
+
+    /// Reads `outside(array, from, to)`, and the first column of numbers that rows have alone after it.
+    fn outside(&mut self, c: &mut Cursor<'_, 's>) -> Result<Assumption> {
+        c.advance();
+        c.expect_symbol("(", "and an array")?;
+        let (name, span) = c.expect_word("the name of an array")?;
+        let array = self.variable(name, span)?;
+        c.expect_symbol(",", "and the range")?;
+        let from = self.affine(c)?;
+        c.expect_symbol(",", "and the end of the range")?;
+        let to = self.affine(c)?;
+        let own = match c.take_symbol(",") {
+            true => Some(list_length(c, "the first column of numbers that rows have alone")?),
+            false => None,
+        };
+        c.expect_symbol(")", "after the range")?;
+        let outside = OutsideRange { array, from, to, own };
+        match outside.check(&self.kernel) {
+            Ok(()) => Ok(Assumption::Outside(outside)),
+            Err((var, why)) => Err(fail(span, format!("`{}`: {why}", self.kernel.vars[var].name))),
+        }
     }
 
     /// Reads `symmetric(array, mirrored 0, 1)` or `antisymmetric(...)`: the image along each axis.

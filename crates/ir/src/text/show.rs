@@ -367,6 +367,16 @@ impl Names<'_> {
                 self.var(f, *var)?;
                 f.write_str(")")
             }
+            Assumption::Outside(outside) => {
+                f.write_str("outside(")?;
+                self.var(f, outside.array)?;
+                for end in [&outside.from, &outside.to] {
+                    f.write_str(", ")?;
+                    self.affine(f, end)?;
+                }
+                outside.own.iter().try_for_each(|first| write!(f, ", {first}"))?;
+                f.write_str(")")
+            }
             Assumption::Symmetric(symmetry) => {
                 f.write_str(if symmetry.negated { "antisymmetric(" } else { "symmetric(" })?;
                 self.var(f, symmetry.var)?;

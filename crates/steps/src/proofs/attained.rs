@@ -97,6 +97,7 @@ fn point(
         Assumption::Defined(..) => false, // not all parameters are `n` then
         Assumption::Injective(_)
         | Assumption::Ascending(_)
+        | Assumption::Outside(_)
         | Assumption::Symmetric(_)
         | Assumption::Lists(_) => true,
     });

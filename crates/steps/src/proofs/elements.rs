@@ -91,10 +91,12 @@ pub fn check_only_accessed(kernel: &Kernel, var: VarId) -> Result<(), Refusal> {
         let assumed = match assumption {
             Assumption::Injective(v) if *v == var => "injective",
             Assumption::Ascending(v) if *v == var => "ascending",
+            Assumption::Outside(outside) if outside.inputs(kernel).contains(&var) => "outside a range",
             Assumption::Symmetric(symmetry) if symmetry.var == var => "symmetric",
             Assumption::Lists(lists) if lists.vars().contains(&var) => "to have or to be lists",
             Assumption::Injective(_)
             | Assumption::Ascending(_)
+            | Assumption::Outside(_)
             | Assumption::Symmetric(_)
             | Assumption::Lists(_)
             | Assumption::Params(_)

@@ -164,6 +164,7 @@ fn mappings_are_written_as_they_were_read() {
         r#"{"strategy":"staged_tiling","cells":8,"work_items_per_cell":2,"quad_tile":3,"eval_rows":3,"eval_cols":[6],"quad_rows":6,"quad_cols":3}"#,
         r#"{"strategy":"orbits","resident_groups":3,"then":{"strategy":"listed_cells","cells":64,"items":96,"compact":true}}"#,
         r#"{"strategy":"dynamic_local","then":{"strategy":"modes","then":{"strategy":"matrix_groups"}}}"#,
+        r#"{"strategy":"map_runs","runs":[[1,3],[2,3],[1,1]],"interior":true,"then":{"strategy":"straight_cells","cells":64,"parts":[3,6,1]}}"#,
         r#"{"strategy":"map_runs","runs":[[1,3],[2,3],[1,1]],"by_vertices":true,"then":{"strategy":"straight_cells","cells":64,"parts":[3,6,1]}}"#,
         r#"{"strategy":"fewest_operations","memory":9,"objective":"operations_and_misses","then":{"strategy":"rules","scheme":"default","then":{"strategy":"single_cell","cells":1}}}"#,
         r#"{"strategy":"schedule","values":{"tile":"16"}}"#,

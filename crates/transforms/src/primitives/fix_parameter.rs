@@ -262,6 +262,7 @@ impl Primitive for FixParameter {
             Assumption::Defined(..)
             | Assumption::Injective(_)
             | Assumption::Ascending(_)
+            | Assumption::Outside(_)
             | Assumption::Symmetric(_)
             | Assumption::Lists(_) => None,
         });
@@ -292,6 +293,7 @@ impl Primitive for FixParameter {
             Assumption::Defined(..)
             | Assumption::Injective(_)
             | Assumption::Ascending(_)
+            | Assumption::Outside(_)
             | Assumption::Symmetric(_)
             | Assumption::Lists(_) => true,
         });

@@ -30,6 +30,7 @@ pub mod join_arrays;
 pub mod join_inames;
 pub mod launch_hint;
 pub mod make_atomic;
+pub mod make_plain;
 pub mod map_inames;
 pub mod move_insns;
 pub mod outline_insns;
@@ -98,6 +99,7 @@ kingpost_steps::table! {
     join_inames::JoinInames;
     launch_hint::LaunchHint;
     make_atomic::MakeAtomic;
+    make_plain::MakePlain;
     map_inames::MapInames;
     move_insns::MoveInsns, Place;
     outline_insns::OutlineInsns;

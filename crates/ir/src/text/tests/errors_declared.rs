@@ -293,6 +293,30 @@ error: `m` is not an array of integers of one axis
 4 | assume ascending(m)
   |                  ^
 "#;
+    outside_of_reals: declaration("arg x: f64[n] in\nassume outside(x, 0, n)"), @r#"
+error: `x`: entries outside a range are those of an array of integers
+ --> 4:16
+4 | assume outside(x, 0, n)
+  |                ^
+"#;
+    own_numbers_of_one_axis: declaration("arg m: i32[n] in\nassume outside(m, 0, n, 0)"), @r#"
+error: `m`: numbers that a row has alone are in the last of two axes, of constant length
+ --> 4:16
+4 | assume outside(m, 0, n, 0)
+  |                ^
+"#;
+    own_numbers_of_no_column: declaration("arg m: i32[n, 2] in\nassume outside(m, 0, n, 2)"), @r#"
+error: `m`: numbers that a row has alone are in the last of two axes, of constant length
+ --> 4:16
+4 | assume outside(m, 0, n, 2)
+  |                ^
+"#;
+    range_of_a_result: declaration("arg m: i32[n, 2] in\narg k: i32 out\nassume outside(m, k, n)"), @r#"
+error: `k`: a range is one of parameters and of integers that are inputs
+ --> 5:16
+5 | assume outside(m, k, n)
+  |                ^
+"#;
     symmetric_axis_twice: declaration("arg x: f64[n] in\nassume symmetric(x, 0, 0)"), @r#"
 error: these axes are no symmetry of `x`
  --> 4:18
