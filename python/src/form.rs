@@ -6,22 +6,17 @@ use crate::program::device;
 use crate::schedule::Engine;
 use crate::sparse::{Matrix, matrices};
 use kingpost::codegen::Options;
+use kingpost::forms::Relowered;
 use kingpost::forms::import::{Imported, from_json_with};
 use kingpost::forms::lowering::{
-    LoweredForm, LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, TabulatedOptions, VectorResult,
-    lower,
+    LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, TabulatedOptions, VectorResult, lower,
 };
-use kingpost::forms::lowering::{NoSymmetry, Orbits, OtherRules};
-use kingpost::forms::program::{CellLoop, CellProgram};
-use kingpost::forms::quadrature::QuadratureScheme;
 use kingpost::forms::relowered;
 use kingpost::forms::strategies::{
     ConstantCells, PointTiles, SingleCell, StagedCells, StagedTiling, SummedCells, strategies,
 };
 use kingpost::forms::strategy::{Arguments, Question};
 use kingpost::forms::tabulated::IntegralType;
-use kingpost::forms::{CellKernel, Relowered};
-use kingpost::ir;
 use kingpost::kernels::Operator;
 use kingpost::runtime::{Backend, Device};
 use kingpost::transforms::Recipe;
@@ -29,15 +24,16 @@ use kingpost::tuning::known::{
     Known, Sought, first, for_device, in_any_order, mapped, trials, without_setup,
 };
 use kingpost::tuning::staged_tilings;
-use kingpost::{Mapping, NotAnAction, staged_tiling_sizes, transform};
+use kingpost::{Mapping, staged_tiling_sizes, transform};
 use pyo3::prelude::*;
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// A kernel of a form after lowering, with the roles of its parts.
 #[pyclass(frozen, module = "kingpost._kingpost")]
 pub(crate) struct Form {
-    lowered: Lowered,
+    lowered: Relowered,
+    /// What it runs over, and the numbers of its parts of the mesh.
+    name: String,
     /// The name under which known mappings are found; none for imported forms.
     case: Option<String>,
     /// Dimension of its cells.
@@ -66,53 +62,14 @@ fn constants(imported: &Imported, kernel: &LoweredKernel) -> Vec<Constant> {
     found.collect()
 }
 
-/// A kernel of a form that is known by name, or of one that was imported.
-enum Lowered {
-    Named(Box<LoweredForm>),
-    Imported(Box<LoweredKernel>),
-}
-
-impl Lowered {
-    fn own(&self) -> &dyn CellKernel {
-        match self {
-            Self::Named(form) => &**form,
-            Self::Imported(kernel) => &**kernel,
-        }
-    }
-}
-
-impl CellKernel for Lowered {
-    fn kernel(&self) -> &ir::Kernel {
-        self.own().kernel()
-    }
-
-    fn cell_loop(&self) -> Result<Cow<'_, CellLoop>, NotAnAction> {
-        self.own().cell_loop()
-    }
-
-    fn program(&self) -> Result<Cow<'_, CellProgram>, NotAnAction> {
-        self.own().program()
-    }
-
-    fn over(&self) -> Option<IntegralType> {
-        self.own().over()
-    }
-
-    fn with_scheme(&self, scheme: QuadratureScheme) -> Result<Relowered, OtherRules> {
-        self.own().with_scheme(scheme)
-    }
-
-    fn symmetric(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
-        self.own().symmetric()
-    }
-
-    fn in_point_orbits(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
-        self.own().in_point_orbits()
-    }
-
-    fn entity_parts(&self) -> Option<Vec<u64>> {
-        self.own().entity_parts()
-    }
+/// What a kernel runs over, and the numbers of its parts of the mesh.
+fn over(kernel: &LoweredKernel) -> String {
+    let over = match kernel.over {
+        IntegralType::Cell => "cells",
+        IntegralType::ExteriorFacet => "exterior_facets",
+        IntegralType::InteriorFacet => "interior_facets",
+    };
+    kernel.subdomains.iter().fold(over.to_owned(), |name, number| format!("{name}_{number}"))
 }
 
 /// The names of the forms that this package knows.
@@ -137,7 +94,7 @@ impl Form {
             let lowered = lower(&form, &options).map_err(|e| refused(&e))?;
             let case = Some(operator.action_name(dim, degree));
             let (matrices, constants) = (Vec::new(), Vec::new());
-            Ok(Self { lowered: Lowered::Named(Box::new(lowered)), case, dim, matrices, constants })
+            Ok(Self { lowered: Box::new(lowered), name: "cells".into(), case, dim, matrices, constants })
         })
     }
 
@@ -191,7 +148,7 @@ impl Form {
             let dim = form.form.cell.dim();
             let own = |k: &LoweredKernel| {
                 let (matrices, constants) = (matrices(&form, k), constants(&form, k));
-                Self { lowered: Lowered::Imported(Box::new(k.clone())), case: None, dim, matrices, constants }
+                Self { lowered: Box::new(k.clone()), name: over(k), case: None, dim, matrices, constants }
             };
             Ok(form.kernels.iter().map(own).collect())
         })
@@ -199,14 +156,8 @@ impl Form {
 
     /// What it runs over, and the numbers of its parts of the mesh.
     #[getter]
-    fn name(&self) -> String {
-        let Lowered::Imported(kernel) = &self.lowered else { return "cells".into() };
-        let over = match kernel.over {
-            IntegralType::Cell => "cells",
-            IntegralType::ExteriorFacet => "exterior_facets",
-            IntegralType::InteriorFacet => "interior_facets",
-        };
-        kernel.subdomains.iter().fold(over.to_owned(), |name, number| format!("{name}_{number}"))
+    fn name(&self) -> &str {
+        &self.name
     }
 
     /// The sparse matrices that it adds to.
@@ -252,7 +203,7 @@ impl Form {
                     let needed = "needed one such as {\"strategy\": \"single_cell\", \"cells\": 32}";
                     Failure::new("MappingError", format!("mapping {text}: {e}; {needed}"))
                 })?;
-                let (_, recipe) = transform(&self.lowered, &mapping).map_err(refused)?;
+                let (_, recipe) = transform(&*self.lowered, &mapping).map_err(refused)?;
                 return self.described(&recipe, &mapping, mapping.to_string());
             }
             self.best_known(&*device(device_name)?, database.as_deref(), by_dimension)
@@ -263,19 +214,19 @@ impl Form {
     fn candidates(&self, py: Python<'_>, device_name: &str) -> PyResult<Vec<String>> {
         failure::run(py, || {
             let device = device(device_name)?;
-            let known = for_device(&self.lowered, self.sought(), &*device, &[]);
+            let known = for_device(&*self.lowered, self.sought(), &*device, &[]);
             let mut all = vec![Mapping::single_cell()];
             // as they are for numbers by dimension, and for any others
             let usable = known.iter().filter(|k| !k.mapping.needs().setup);
             all.extend(usable.map(|k| k.mapping.clone()));
             all.extend(without_setup(known).into_iter().map(|k| k.mapping));
-            let (form, local_bytes) = (&self.lowered, device.info().local_mem_bytes);
+            let (form, local_bytes) = (&*self.lowered, device.info().local_mem_bytes);
             let is_card = device.info().backend == Backend::Cuda;
             let question = Question { form, is_card, has_matrix_instructions: false, local_bytes };
             let quick = strategies().rows().filter(|row| QUICK.contains(&row.name));
             all.extend(quick.flat_map(|row| row.candidates(&question)));
             if device.info().backend == Backend::Cuda
-                && let Ok(sizes) = staged_tiling_sizes(&self.lowered)
+                && let Ok(sizes) = staged_tiling_sizes(&*self.lowered)
             {
                 let tilings = staged_tilings(&sizes, device.info().local_mem_bytes).take(STAGED);
                 all.extend(tilings.map(|p| Mapping::from(StagedTiling(p))));
@@ -327,14 +278,14 @@ impl Form {
         by_dimension: bool,
     ) -> Result<Mapped, Failure> {
         let records = trials(database).map_err(refused)?;
-        let mut candidates = for_device(&self.lowered, self.sought(), device, &records);
+        let mut candidates = for_device(&*self.lowered, self.sought(), device, &records);
         // every call may come with another mesh
         candidates.retain(|known| !known.mapping.needs().setup);
         if !by_dimension {
             candidates = in_any_order(candidates);
         }
         let attempt = |known: &Known| {
-            mapped(&self.lowered, &known.mapping, device.info(), &Options::default()).map_err(refused)
+            mapped(&*self.lowered, &known.mapping, device.info(), &Options::default()).map_err(refused)
         };
         let (Known { mapping, source }, (_, recipe, _)) = first(candidates, attempt)?;
         self.described(&recipe, &mapping, format!("{mapping} ({source})"))
@@ -343,7 +294,7 @@ impl Form {
     /// The schedule of a recipe from the kernel that it starts from, which need not be that of the form.
     fn described(&self, recipe: &Recipe, mapping: &Mapping, words: String) -> Result<Mapped, Failure> {
         let json = serde_json::to_string(mapping).map_err(internal)?;
-        let start = match relowered(&self.lowered, &recipe.lowering).map_err(internal)? {
+        let start = match relowered(&*self.lowered, &recipe.lowering).map_err(internal)? {
             Some(lowered) => lowered.kernel().clone(),
             None => self.lowered.kernel().clone(),
         };

@@ -7,7 +7,6 @@ use super::transform::TransformArgs;
 use clap::Args;
 use kingpost::analysis::Analysis;
 use kingpost::analysis::deps::{show_dependences, to_dot};
-use kingpost::forms::CellKernel;
 use kingpost::ir::Kernel;
 
 /// Print the dependences of a kernel: which instances must come before which
@@ -40,7 +39,7 @@ pub fn run(args: &DepsArgs) -> Result<(), Failure> {
     let kernel = match args.step {
         Some(step) => after(args, &source, step)?,
         None if args.transform.is_given_for(&source) => {
-            args.transform.apply(&source, &source.lower()?)?.kernel
+            args.transform.apply(&source, &*source.lower()?)?.kernel
         }
         None => source.kernel()?,
     };

@@ -39,7 +39,7 @@ pub struct DiffArgs {
 pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     let source = args.kernel.as_ref().map(|what| args.options.source(what)).transpose()?;
     let named = source.map(|source| source.lower().map(|form| (source, form))).transpose()?;
-    let read = |path| read_recipe(path, named.as_ref().map(|(source, form)| (source, form)));
+    let read = |path| read_recipe(path, named.as_ref().map(|(source, form)| (source, &**form as _)));
     let ((first, one), (second, other)) = (read(&args.first)?, read(&args.second)?);
     let names = [args.first.display().to_string(), args.second.display().to_string()];
     let mut text = steps_diff(&first, &second);

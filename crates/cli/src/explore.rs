@@ -13,7 +13,6 @@ use clap::Args;
 use kingpost::codegen::Program;
 use kingpost::explore::{Compiler, Exploration, Subject, is_page, page};
 use kingpost::files;
-use kingpost::forms::CellKernel;
 use std::path::{Path, PathBuf};
 
 /// Write a page that shows what a kernel is after each step: dependences, iterations, sources

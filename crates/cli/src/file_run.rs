@@ -40,7 +40,7 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     let device = args.open()?;
     let sought = file.form.as_ref().map(|of| Sought { case: None, dim: of.form.form.cell.dim() });
     let (transformed, program) =
-        choose(args, source, &source.lower()?, sought, &*device, (&memory, order), &progress)?;
+        choose(args, source, &*source.lower()?, sought, &*device, (&memory, order), &progress)?;
     if let Some(callee) = args.checks_alone(&program) {
         let memory = with_tables(kernel, &transformed.kernel, &memory);
         return check_alone(&transformed, callee, &memory, progress);

@@ -7,7 +7,6 @@ use super::source::{FormOptions, Source, SourceArgs};
 use super::table::facts;
 use super::transform::TransformArgs;
 use clap::Args;
-use kingpost::forms::CellKernel;
 use kingpost::forms::import::Imported;
 use kingpost::forms::tabulated::IntegralType;
 use kingpost::ir::text::suggestion;
@@ -138,7 +137,7 @@ pub fn recipe(args: &RecipeArgs) -> Result<(), Failure> {
         let (form, _, behind) = args.transform.recipe(&source, source.lower()?)?;
         return behind.map_or_else(|| out(&kernel_text(form.kernel(), false)), |step| Err(step.into()));
     }
-    let recipe = args.transform.apply(&source, &source.lower()?)?.recipe;
+    let recipe = args.transform.apply(&source, &*source.lower()?)?.recipe;
     if args.text {
         return out(&schedule::print(&recipe));
     }

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::out;
-use super::source::{Lowered, Source, SourceArgs};
+use super::source::{Source, SourceArgs};
 use super::table::seconds;
 use super::transform::TransformArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -131,14 +131,10 @@ fn print(args: &PrintArgs, source: &Source) -> Result<(), Failure> {
     let form = source.lower()?;
     let lowered = start.elapsed();
     let (kernel, chosen) = match &args.arch {
-        Some(arch) => args.mapped_for(arch, source, &form)?,
-        None => (args.transform.apply(source, &form)?.kernel, String::new()),
+        Some(arch) => args.mapped_for(arch, source, &*form)?,
+        None => (args.transform.apply(source, &*form)?.kernel, String::new()),
     };
     let mapped = start.elapsed();
-    let nodes = match form {
-        Lowered::Form(form) => form.nodes,
-        Lowered::File(_) | Lowered::Imported(_) | Lowered::Again(_) => Vec::new(),
-    };
     let PrintTarget(target) = args.target;
     if args.time && (target.is_none() || args.passes || args.after.is_some()) {
         return Err(Failure::Usage(format!("--time is for --target {}", targets())));
@@ -173,7 +169,7 @@ fn print(args: &PrintArgs, source: &Source) -> Result<(), Failure> {
         Some(_) | None => named,
     });
     let resources = arch.map(|arch| resources_text(arch, &program)).transpose();
-    let plan = if args.plan { plan_text(&kernel, &program, &nodes) } else { notes_text(&program) };
+    let plan = if args.plan { plan_text(&kernel, &program, &source.nodes()?) } else { notes_text(&program) };
     // without a compiler the rest is there
     let text = resources.as_ref().map_or("", |text| text.as_deref().unwrap_or_default());
     out(&format!("{chosen}{text}{plan}{}", program.source))?;

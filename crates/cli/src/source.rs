@@ -4,22 +4,20 @@ use super::failure::Failure;
 use super::text_file::{read, section};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
+use kingpost::forms::Relowered;
 use kingpost::forms::element::CellShape;
+use kingpost::forms::element::Nodes;
 use kingpost::forms::form::Form;
 use kingpost::forms::import::{self, Imported};
 use kingpost::forms::lowering::{
-    LoweredForm, LoweredKernel, LoweringOptions, MatrixResult, TabulatedOptions, lower, tabulate,
+    LoweredForm, LoweringOptions, MatrixResult, TabulatedOptions, lower, tabulate,
 };
-use kingpost::forms::lowering::{NoSymmetry, Orbits, OtherRules};
-use kingpost::forms::program::{CellLoop, CellProgram, NotAnAction};
 use kingpost::forms::quadrature::QuadratureScheme;
-use kingpost::forms::tabulated::{IntegralType, TabulatedError};
-use kingpost::forms::{CellKernel, Relowered};
+use kingpost::forms::tabulated::TabulatedError;
 use kingpost::ir::{Kernel, text};
 use kingpost::kernels::{BakeOff, Operator, TensorProduct};
 use kingpost::transforms::Script;
 use kingpost::transforms::steps;
-use std::borrow::Cow;
 use std::path::Path;
 
 /// A form or a file.
@@ -394,63 +392,6 @@ fn operator(what: &str) -> Result<Operator, Failure> {
     })
 }
 
-/// A kernel before any transformation, with the roles of its parts.
-pub enum Lowered {
-    /// Of a form: roles as lowering handed them over.
-    Form(Box<LoweredForm>),
-    /// Of a file: roles as its tags say.
-    File(Kernel),
-    /// Of an imported form: roles as lowering handed them over.
-    Imported(Box<LoweredKernel>),
-    /// Of either, lowered again as a mapping asks for.
-    Again(Relowered),
-}
-
-impl Lowered {
-    fn own(&self) -> &dyn CellKernel {
-        match self {
-            Self::Form(form) => &**form,
-            Self::File(kernel) => kernel,
-            Self::Imported(lowered) => &**lowered,
-            Self::Again(lowered) => &**lowered,
-        }
-    }
-}
-
-impl CellKernel for Lowered {
-    fn kernel(&self) -> &Kernel {
-        self.own().kernel()
-    }
-
-    fn cell_loop(&self) -> Result<Cow<'_, CellLoop>, NotAnAction> {
-        self.own().cell_loop()
-    }
-
-    fn program(&self) -> Result<Cow<'_, CellProgram>, NotAnAction> {
-        self.own().program()
-    }
-
-    fn over(&self) -> Option<IntegralType> {
-        self.own().over()
-    }
-
-    fn with_scheme(&self, scheme: QuadratureScheme) -> Result<Relowered, OtherRules> {
-        self.own().with_scheme(scheme)
-    }
-
-    fn symmetric(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
-        self.own().symmetric()
-    }
-
-    fn in_point_orbits(&self) -> Result<(Relowered, Vec<Orbits>), NoSymmetry> {
-        self.own().in_point_orbits()
-    }
-
-    fn entity_parts(&self) -> Option<Vec<u64>> {
-        self.own().entity_parts()
-    }
-}
-
 impl Source {
     /// The kernel, before any transformation.
     pub fn kernel(&self) -> Result<Kernel, Failure> {
@@ -458,9 +399,9 @@ impl Source {
     }
 
     /// The kernel with its roles.
-    pub fn lower(&self) -> Result<Lowered, Failure> {
+    pub fn lower(&self) -> Result<Relowered, Failure> {
         match self {
-            Self::Form(form) => Ok(Lowered::Form(Box::new(form.lower()?))),
+            Self::Form(form) => Ok(Box::new(form.lower()?)),
             Self::File(file) => Ok(file.lower()),
         }
     }
@@ -472,6 +413,14 @@ impl Source {
         match self {
             Self::File(file) => file.form.as_ref().map_or(1, |of| of.form.kernels.len()),
             Self::Form(_) => 1,
+        }
+    }
+
+    /// The nodes that the tables and arrays of degrees of freedom of a form are for, if it is known by name.
+    pub fn nodes(&self) -> Result<Vec<Nodes>, Failure> {
+        match self {
+            Self::Form(form) => Ok(form.lower()?.nodes),
+            Self::File(_) => Ok(Vec::new()),
         }
     }
 
@@ -494,10 +443,10 @@ impl FileSource {
     }
 
     /// The kernel with its roles.
-    pub fn lower(&self) -> Lowered {
+    pub fn lower(&self) -> Relowered {
         match &self.form {
-            Some(of) => Lowered::Imported(Box::new(of.form.kernels[of.place].clone())),
-            None => Lowered::File(self.kernel.clone()),
+            Some(of) => Box::new(of.form.kernels[of.place].clone()),
+            None => Box::new(self.kernel.clone()),
         }
     }
 }

@@ -7,7 +7,6 @@ use super::source::SourceArgs;
 use super::table::{figure, grouped, seconds, table};
 use clap::Args;
 use kingpost::autotune::{DeviceModel, known_devices};
-use kingpost::forms::CellKernel;
 use kingpost::forms::tiling::{TilingSizes, tiling_sizes};
 use kingpost::runtime::{Cache, measure_ceilings, open};
 use kingpost::tuning::{CostModel, Ranked, SearchBounds, SearchSpace, Survey};
@@ -85,7 +84,7 @@ pub fn run(args: &SpaceArgs) -> Result<(), Failure> {
     let bounds = args.bounds.of(&device);
     progress.stage("lowering the form");
     let form = args.source.source()?.lower()?;
-    let sizes = tiling_sizes(&form).map_err(|e| Failure::Usage(e.to_string()))?;
+    let sizes = tiling_sizes(&*form).map_err(|e| Failure::Usage(e.to_string()))?;
     let start = Instant::now();
     let space = SearchSpace::new(sizes, bounds).map_err(|e| Failure::Usage(e.to_string()))?;
     let last = AtomicUsize::new(0);

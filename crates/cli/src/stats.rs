@@ -49,7 +49,7 @@ pub fn run(args: &StatsArgs) -> Result<(), Failure> {
     let source = args.source.source()?;
     if args.formula {
         let kernel = match args.transform.is_given_for(&source) {
-            true => args.transform.apply(&source, &source.lower()?)?.kernel,
+            true => args.transform.apply(&source, &*source.lower()?)?.kernel,
             false => source.kernel()?,
         };
         let counted = formula_text(&formulas(&kernel)?) + &waiting_text(&synchronisation(&kernel)?);
@@ -70,7 +70,7 @@ pub fn run(args: &StatsArgs) -> Result<(), Failure> {
         }
     };
     if args.transform.is_given_for(&source) {
-        kernel = args.transform.apply(&source, &source.lower()?)?.kernel;
+        kernel = args.transform.apply(&source, &*source.lower()?)?.kernel;
     }
     let banks = banks(&bank_traffic(&kernel, &params)?);
     let counted = text(&statistics(&kernel, &params)?, &params, cells);

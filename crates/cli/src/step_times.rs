@@ -6,7 +6,7 @@ use super::imported::imported_inputs;
 use super::inputs::{Inputs, Wanted, inputs};
 use super::progress::Progress;
 use super::run_args::{TrustArg, open_device};
-use super::source::{Lowered, Source};
+use super::source::Source;
 use super::table::seconds;
 use super::values::ParamArg;
 use clap::Args;
@@ -83,7 +83,7 @@ impl StepTimes {
         args: &TimeArgs,
         fixed: BTreeMap<String, i64>,
         source: &Source,
-        form: &Lowered,
+        form: &dyn CellKernel,
     ) -> Result<Self, Failure> {
         let plain = form.kernel().clone();
         let seed = args.seed.unwrap_or_else(Random::fresh_seed);

@@ -8,7 +8,6 @@ use super::stats::bank_line;
 use super::step_times::{StepTimes, TimeArgs};
 use super::transform::TransformArgs;
 use clap::Args;
-use kingpost::forms::CellKernel;
 use kingpost::ir::Kernel;
 use kingpost::transforms::{Recipe, RecipeError, Step};
 use similar::{ChangeTag, TextDiff};
@@ -52,13 +51,13 @@ pub fn run(args: &StepsArgs) -> Result<(), Failure> {
     let fixed = recipe.fixed_params(&params);
     params.extend(fixed.clone());
     let (trace, refusal) = follow(&recipe, kernel);
-    let mut times = args.time.time.then(|| StepTimes::new(&args.time, fixed, &source, &form)).transpose()?;
+    let mut times = args.time.time.then(|| StepTimes::new(&args.time, fixed, &source, &*form)).transpose()?;
     let (mut before, mut met) = (kernel_text(kernel, true), kernel);
     let lowering = recipe.lowering.iter().map(|lowering| format!(", of the form lowered with {lowering}"));
     let lowering: String = lowering.collect();
     let mut text =
         format!("# the kernel before any step{lowering}\n{}\n{before}", start(&mut times, kernel)?);
-    for decision in args.transform.decisions(&form)? {
+    for decision in args.transform.decisions(&*form)? {
         text += &format!("\n# {decision}\n");
     }
     for (number, (step, result)) in trace.iter().enumerate() {

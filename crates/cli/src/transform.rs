@@ -1,7 +1,7 @@
 //! The transformations a command applies before it does its work.
 
 use super::failure::Failure;
-use super::source::{Lowered, Source};
+use super::source::Source;
 use super::text_file::read;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -159,10 +159,10 @@ impl TransformArgs {
     pub fn recipe(
         &self,
         source: &Source,
-        form: Lowered,
-    ) -> Result<(Lowered, Recipe, Option<Box<RefusedStep>>), Failure> {
-        let from = |form: Lowered, lowering: &[Lowering]| -> Result<Lowered, Failure> {
-            Ok(start(source, &form, lowering)?.map_or(form, Lowered::Again))
+        form: Relowered,
+    ) -> Result<(Relowered, Recipe, Option<Box<RefusedStep>>), Failure> {
+        let from = |form: Relowered, lowering: &[Lowering]| -> Result<Relowered, Failure> {
+            Ok(start(source, &*form, lowering)?.unwrap_or(form))
         };
         match self.given(source)? {
             Some(Given::Recipe(recipe)) => Ok((from(form, &recipe.lowering)?, recipe, None)),
@@ -179,7 +179,7 @@ impl TransformArgs {
             None => {
                 self.refuse_holes()?;
                 let mapping = self.mapping.clone().unwrap_or_else(|| self.strategy_for(source));
-                let (recipe, behind) = match mapping.apply(&form) {
+                let (recipe, behind) = match mapping.apply(&*form) {
                     Ok((_, recipe)) => (recipe, None),
                     Err(MappingError::Strategy(StrategyError::Step(step))) => {
                         (step.recipe.clone(), Some(step))
@@ -297,7 +297,7 @@ fn read_steps<'s>(path: &Path) -> Result<Given<'s>, Failure> {
 /// handles of a schedule's text need it.
 pub fn read_recipe(
     path: &Path,
-    named: Option<(&Source, &Lowered)>,
+    named: Option<(&Source, &dyn CellKernel)>,
 ) -> Result<(Recipe, Option<Kernel>), Failure> {
     let started = |lowering: &[Lowering]| -> Result<Option<Kernel>, Failure> {
         let Some((source, form)) = named else { return Ok(None) };

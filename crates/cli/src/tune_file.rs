@@ -9,7 +9,7 @@ use super::out;
 use super::progress::Progress;
 use super::results::{best_by, energy, mapping_json, trials_table};
 use super::run_args::open_device;
-use super::source::{FileSource, Lowered, is_json};
+use super::source::{FileSource, is_json};
 use super::table::{facts, figure, seconds};
 use super::trial_args::{Prepared, compile_only, model, model_of_arch, restart, say};
 use super::trials::Trials;
@@ -42,10 +42,10 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     }
     let FileSource { kernel, script, form } = file;
     let script = script.filter(Script::has_holes).filter(|_| args.trials.mapping.is_empty());
-    let scheduled = Scheduled { form: &lowered, script: script.as_ref() };
+    let scheduled = Scheduled { form: &*lowered, script: script.as_ref() };
     if args.trials.compile_only {
         let model = model_of_arch(&args.trials.arch)?;
-        let chosen = choose(args, what, &lowered, scheduled, 0, &model, u64::MAX)?;
+        let chosen = choose(args, what, &*lowered, scheduled, 0, &model, u64::MAX)?;
         let jobs: Vec<_> = chosen.into_iter().map(|c| (what, &scheduled, c.parameters)).collect();
         return compile_only(&args.trials.arch, &jobs, &Progress::new());
     }
@@ -65,14 +65,14 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     progress.stage("ranking mappings");
     let (model, local_bytes) = (model(device.info(), measured)?, device.info().local_mem_bytes);
     let cells = subject.workload.size;
-    let mut candidates = choose(args, what, &lowered, scheduled, cells, &model, local_bytes)?;
+    let mut candidates = choose(args, what, &*lowered, scheduled, cells, &model, local_bytes)?;
     if let Some(of) = form.as_ref().filter(|_| args.trials.mapping.is_empty()) {
         if args.trials.budget > 0 {
-            candidates.extend(with_dynamic_local(&lowered, &candidates));
-            candidates = with_vectors(candidates, &lowered, device.info());
+            candidates.extend(with_dynamic_local(&*lowered, &candidates));
+            candidates = with_vectors(candidates, &*lowered, device.info());
         }
         let sought = Sought { case: None, dim: of.form.form.cell.dim() };
-        candidates = default_first(candidates, &lowered, sought, &**device);
+        candidates = default_first(candidates, &*lowered, sought, &**device);
     }
     drop(progress);
     let database = args.trials.database()?;
@@ -84,7 +84,7 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
     let signal = trials.signal();
     drop(trials);
     say(ending);
-    finish(what, args, &prepared, &lowered, &tasks[0], &database, ending)?;
+    finish(what, args, &prepared, form.is_some(), &tasks[0], &database, ending)?;
     signal.map_or(Ok(()), |signal| Err(Failure::Interrupted(signal)))
 }
 
@@ -93,7 +93,7 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
 fn choose(
     args: &TuneArgs,
     what: &str,
-    lowered: &Lowered,
+    lowered: &dyn CellKernel,
     scheduled: Scheduled<'_>,
     cells: u64,
     model: &DeviceModel,
@@ -151,7 +151,7 @@ fn finish(
     what: &str,
     args: &TuneArgs,
     prepared: &Prepared,
-    lowered: &Lowered,
+    is_form: bool,
     task: &Task<KernelSubject<'_>>,
     database: &Database,
     ending: Ending,
@@ -188,7 +188,7 @@ fn finish(
         (Some(path), _) => format!(" --mesh {}", path.display()),
         (None, Some(cells)) => format!(" --cells {cells}"),
         // of an imported form the unit mesh is the default
-        (None, None) if matches!(lowered, Lowered::Imported(_)) => String::new(),
+        (None, None) if is_form => String::new(),
         (None, None) => params.map(|(name, v)| format!(" --param {name}={v}")).collect(),
     };
     let (form, target) = (args.form.given(), prepared.device.info().backend.target());

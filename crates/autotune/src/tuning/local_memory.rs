@@ -11,7 +11,7 @@ use rayon::prelude::*;
 /// Of those in the table of an H200, 3-D P6 Laplace takes 976 µs so and 1059 with the small arrays
 /// declared, elasticity 7.02 and 6.53 ms (2026-11-26).
 #[must_use]
-pub fn with_dynamic_local(form: &(impl CellKernel + Sync), found: &[Candidate]) -> Vec<Candidate> {
+pub fn with_dynamic_local(form: &(dyn CellKernel + Sync), found: &[Candidate]) -> Vec<Candidate> {
     let is_asked = |c: &&Candidate| {
         let made =
             c.parameters.needs().matrix_instructions.then(|| source(form, &c.parameters, Target::Cuda));
