@@ -193,6 +193,79 @@ def test_jumps_between_cells_of_one_kind_and_of_two(solids: Mesh) -> None:
     assert abs(meshes.action(prisms, outside).value() - inside) < EQUAL * abs(inside)
 
 
+@pytest.mark.parametrize("device", ["c", "opencl"])
+def test_arrays_are_placed_once(device: str) -> None:
+    """What does not change goes to the device once; functions and constants are read at each call."""
+    if not any(name.split(":")[0] == device for name in kingpost.devices()):
+        pytest.skip(f"skipped: no device for `{device}`")
+    solids, placed = meshes.read(DATA / "solids_1.msh"), []
+
+    def place(array: np.ndarray) -> np.ndarray:
+        placed.append(array)
+        return array.copy()
+
+    u, k = solids.space("P", 1).function(), solids.constant(2.0)
+    u.array += 1
+    integrand = lambda kind: k.on(kind) * u.on(kind) * (ufl.dx + ufl.ds(3))  # noqa: E731
+    action = meshes.action(solids, integrand, device, place=place)
+    assert abs(action.value() - 8) < EQUAL * 8
+    count = len(placed)
+    assert count > 0
+    k.value, u.array = 3.0, 2 * u.array
+    assert abs(action.value() - 24) < EQUAL * 24
+    assert len(placed) == count
+
+
+def test_boundary_values_and_files_of_results(tmp_path: Path) -> None:
+    """A Dirichlet problem with an exact linear solution, written to VTU and read again."""
+    meshio = pytest.importorskip("meshio")
+    solids = meshes.read(DATA / "solids_1.msh")
+    space = solids.space("P", 1)
+    exact = space.interpolate(lambda x: 1 + x[0] - 2 * x[1] + 0.5 * x[2])
+    solution = space.function()
+    fixed = space.dofs_on()
+    points = _points(solids, space)
+    on_boundary = (np.isclose(points, 0) | np.isclose(points, [3, 1, 1])).any(axis=1)
+    assert np.array_equal(fixed, np.flatnonzero(on_boundary))
+    assert np.array_equal(space.dofs_on(3), np.flatnonzero(np.isclose(points[:, 0], 0)))
+    solution.array[fixed] = exact[fixed]
+
+    def a(kind: str) -> ufl.Form:
+        u, v = ufl.TrialFunction(space.on(kind)), ufl.TestFunction(space.on(kind))
+        return ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx
+
+    stiffness = meshes.matrix(solids, a).assemble()
+    free = np.setdiff1d(np.arange(space.size), fixed)
+    assert len(free) > 0
+    solution.array[free] = spsolve(stiffness[free][:, free].tocsc(), -(stiffness @ solution.array)[free])
+    assert abs(solution.array - exact).max() < 1e-12
+    with pytest.raises(kingpost.MeshError, match="found the group 9 of facets, needed one of 3, 4"):
+        space.dofs_on(9)
+    vectors = solids.space("P", 2, shape=(3,)).function()
+    vectors.array = vectors.space.interpolate(lambda x: np.stack([x[0], x[1] * x[2], x[2]]))
+    path = tmp_path / "solution.vtu"
+    meshes.write(path, solids, u=solution, v=vectors)
+    found = meshio.read(path)
+    x = found.points
+    assert abs(found.point_data["u"] - (1 + x[:, 0] - 2 * x[:, 1] + 0.5 * x[:, 2])).max() < 1e-12
+    assert abs(found.point_data["v"] - np.stack([x[:, 0], x[:, 1] * x[:, 2], x[:, 2]], axis=1)).max() < 1e-12
+    again = meshes.read(path)
+    # the lowest group of each cell: all are in the first one
+    assert abs(volume(again, ufl.dx(1)) - 3) < EQUAL
+    for suffix in ("vtu", "xdmf"):
+        curved = meshes.read(DATA / "sphere_2.msh")
+        z = curved.space("P", 2).function()
+        z.array = z.space.interpolate(lambda x: x[2])
+        meshes.write(tmp_path / f"sphere.{suffix}", curved, z=z)
+        other = meshio.read(tmp_path / f"sphere.{suffix}")
+        assert abs(other.point_data["z"].reshape(-1) - other.points[:, 2]).max() < 1e-12
+    pyramids = meshes.read(DATA / "solids_2.msh")
+    with pytest.raises(kingpost.MeshError, match="cells of kind .* of degree 2: VTK has them to degree 2, and no such"):
+        meshes.write(path, pyramids)
+    with pytest.raises(kingpost.MeshError, match="needed a continuous Lagrange element"):
+        meshes.write(path, solids, w=solids.space("P", 1, discontinuous=True).function())
+
+
 def test_vectors_constants_and_mixed_spaces(solids: Mesh) -> None:
     """Blocks, constants that change between calls, and two parts of one space on all kinds of cells."""
     vectors = solids.space("P", 1, shape=(3,))

@@ -20,7 +20,7 @@ for matrices.
 
 from __future__ import annotations
 
-from kingpost.meshes.files import from_meshio, read
+from kingpost.meshes.files import from_meshio, read, write
 from kingpost.meshes.forms import Action, Matrix, action, matrix
 from kingpost.meshes.mesh import Cells, Mesh
 from kingpost.meshes.space import Constant, Function, Space
@@ -37,4 +37,5 @@ __all__ = [
     "from_meshio",
     "matrix",
     "read",
+    "write",
 ]

@@ -50,7 +50,7 @@ CELLS: dict[str, tuple[str, tuple[tuple[int, ...], ...]]] = {
     ),
 }  # fmt: skip
 #: Arrays of cells that are taken for groups, if none is named.
-TAGS = ("gmsh:physical", "medit:ref", "cell_tags", "tag")
+TAGS = ("group", "gmsh:physical", "medit:ref", "cell_tags", "tag")
 
 
 def read(path: Union[str, os.PathLike], *, gdim: Optional[int] = None, tags: Optional[str] = None) -> Mesh:
@@ -142,6 +142,36 @@ def from_meshio(mesh: Any, *, gdim: Optional[int] = None, tags: Optional[str] = 
     positions = np.zeros((int(used.sum()), 3))
     positions[:, : mesh.points.shape[1]] = mesh.points[used]
     return Mesh(_in_space(positions, top, gdim), cells, facets=facets, facet_groups=groups, names=names)
+
+
+def write(path: Union[str, os.PathLike], mesh: Mesh, **functions: Any) -> None:
+    """Writes a mesh with continuous functions through meshio, in the format of the path's end, such as VTU or XDMF.
+
+    Functions are written by their values at the nodes of the mesh, the lowest group of each cell as ``group``, 0 where
+    there is none.
+
+    Raises:
+        MeshError: Cells of order 3 or more or pyramids of order 2, which VTK has not; functions that jump.
+        Unavailable: Without meshio.
+    """
+    try:
+        import meshio
+    except ImportError as error:
+        raise Unavailable(f"writing needs meshio, which cannot be imported ({error}); `pip install meshio`") from error
+    names = {kind: name for name, (kind, more) in CELLS.items() if bool(more) == (mesh.degree == 2)}
+    cells, groups = [], []
+    for kind, of in mesh.cells.items():
+        if mesh.degree > 2 or kind not in names:
+            raise MeshError(f"cells of kind {kind} of degree {mesh.degree}: VTK has them to degree 2, and no such pyramids")
+        cells.append((names[kind], of.nodes[:, np.argsort(_places(names[kind]))]))
+        lowest = np.zeros(len(of), np.int32)
+        for number in sorted(of.groups, reverse=True):
+            lowest[of.groups[number]] = number
+        groups.append(lowest)
+    points = np.zeros((len(mesh.positions), 3))
+    points[:, : mesh.gdim] = mesh.positions
+    values = {name: function.at_nodes() for name, function in functions.items()}
+    meshio.Mesh(points, cells, point_data=values, cell_data={"group": groups}).write(path)
 
 
 def _dimension(name: str) -> int:

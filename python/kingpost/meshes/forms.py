@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Callable, Union
+from functools import partial
+from typing import Any, Callable, Optional, Union
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from kingpost.operator import Operator, jit
 from kingpost.spaces import Entities, Json, Role, parts, roles
 
 Array = Any
+Place = Callable[[Array], Array]
 #: Roles of lists, which each part has for itself.
 LISTS = ("entity_cells", "local_facets", "facet_states")
 #: A form of UFL, or one for each kind of cells.
@@ -25,8 +27,11 @@ FormOf = Union[Any, Callable[[str], Any]]
 class _OfKind:
     """A form on the cells of one kind, compiled, with what does not change between calls."""
 
-    def __init__(self, mesh: Mesh, kind: str, form: Any, device: str, options: dict[str, Any]) -> None:
-        self.mesh, self.kind = mesh, kind
+    def __init__(
+        self, mesh: Mesh, kind: str, form: Any, device: str, place: Optional[Place], options: dict[str, Any]
+    ) -> None:
+        self.mesh, self.kind, self._place = mesh, kind, place
+        self._placed: dict[Any, Array] = {}
         self.functions = {f"w{k}": _own(f, _Restricted, mesh) for k, f in enumerate(form.coefficients())}
         self.constants = {f"c{k}": _own(c, _Value, mesh) for k, c in enumerate(form.constants())}
         names = {id(thing): name for name, thing in [*self.functions.items(), *self.constants.items()]}
@@ -84,7 +89,17 @@ class _OfKind:
 
     def listed(self, part: Any) -> dict[str, Array]:
         """The lists of entities of a part."""
-        return {name: self.lists[part.name][0][role.kind] for name, role in self._named(part) if role.kind in LISTS}
+        lists = self.lists[part.name][0]
+        named = ((name, role.kind) for name, role in self._named(part) if role.kind in LISTS)
+        return {name: self._fixed((part.name, kind), partial(lists.__getitem__, kind)) for name, kind in named}
+
+    def _fixed(self, key: Any, make: Callable[[], Array]) -> Array:
+        """An array that does not change between calls, where it was placed."""
+        if self._place is None:
+            return make()
+        if key not in self._placed:
+            self._placed[key] = self._place(make())
+        return self._placed[key]
 
     def maps(self) -> dict[str, Array]:
         """The maps of the spaces of results."""
@@ -101,13 +116,15 @@ class _OfKind:
     def _value(self, role: Role) -> Any:
         match role.kind:
             case "map":
-                return self._map(role.place)
+                return self._fixed(role, lambda: self._map(role.place))
             case "states":
-                return self._states(role.place)
+                return self._fixed(role, lambda: self._states(role.place))
             case "function":
                 entry = self.document["functions"][role.place]
                 is_position = entry["role"] == "coordinates"
-                return self.mesh.positions if is_position else self.functions[entry["name"]].function.array
+                if is_position:
+                    return self._fixed(role, lambda: self.mesh.positions)
+                return self.functions[entry["name"]].function.array
             case "constant":
                 constant = self.constants[self.document["constants"][role.place]["name"]].constant
                 return np.asarray(constant.value).reshape(-1)[role.component].item()
@@ -143,7 +160,9 @@ def _space(space: Any, mesh: Mesh) -> Space:
 class _Compiled:
     """The operators of all kinds of cells."""
 
-    def __init__(self, mesh: Mesh, form: FormOf, device: str, options: dict[str, Any]) -> None:
+    def __init__(
+        self, mesh: Mesh, form: FormOf, device: str, options: dict[str, Any], place: Optional[Place] = None
+    ) -> None:
         import ufl
 
         if isinstance(form, ufl.Form) and len(mesh.kinds) > 1:
@@ -156,7 +175,7 @@ class _Compiled:
         if not found:
             raise FormError("found no form on any kind of cells")
         self.mesh = mesh
-        self.of_kinds = {kind: _OfKind(mesh, kind, one, device, options) for kind, one in found.items()}
+        self.of_kinds = {kind: _OfKind(mesh, kind, one, device, place, options) for kind, one in found.items()}
         ranks = {kind: of.rank for kind, of in self.of_kinds.items()}
         if len(set(ranks.values())) > 1:
             raise FormError(f"found forms of ranks {ranks}, needed one")
@@ -231,17 +250,20 @@ class Matrix(_Compiled):
         return total
 
 
-def action(mesh: Mesh, form: FormOf, device: str = "default", **options: Any) -> Action:
+def action(
+    mesh: Mesh, form: FormOf, device: str = "default", *, place: Optional[Place] = None, **options: Any
+) -> Action:
     """Compiles a functional or a linear form: a form of UFL, or a function that gives one for each kind of cells.
 
     It is made of ``space.on(kind)``, ``function.on(kind)`` and ``constant.on(kind)``; a kind without an integral has
-    None. ``options`` are those of :func:`kingpost.jit`.
+    None. ``options`` are those of :func:`kingpost.jit`. ``place`` moves arrays that do not change between calls to the
+    device once (``cupy.asarray``): maps, lists of entities, and positions, which are then those of the first call.
 
     Raises:
         FormError: A form that cannot be lowered, or of other spaces.
         MeshError: Facets between cells of two kinds in an integral over interior facets.
     """
-    found = Action(mesh, form, device, options)
+    found = Action(mesh, form, device, options, place)
     if found.rank > 1:
         raise FormError("the form is bilinear, needed a functional or a linear form; use `kingpost.meshes.matrix`")
     return found

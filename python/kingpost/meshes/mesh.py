@@ -198,21 +198,21 @@ class Mesh:
 
     def _numbered(self, dim: int) -> tuple[dict[str, Array], int, Array]:
         local = {kind: self.vertices(kind, dim) for kind in self.cells}
-        rows = [_keys(vertices) for lists in local.values() for vertices in lists]
+        rows = [_sorted(vertices) for lists in local.values() for vertices in lists]
         given = self._given_facets if dim == self.tdim - 1 else self._given_facets[:0]
-        unique, inverse = np.unique(np.concatenate([*rows, _keys(given)]), return_inverse=True)
+        count, inverse = _unique(np.concatenate([*rows, _sorted(given)]))
         ends = np.cumsum([len(r) for r in rows])
-        parts = np.split(inverse.reshape(-1), ends)
+        parts = np.split(inverse, ends)
         found, at = {}, 0
         for kind, lists in local.items():
             found[kind] = np.stack(parts[at : at + len(lists)], axis=1)
             at += len(lists)
-        own = np.zeros(len(unique), bool)
-        own[inverse.reshape(-1)[: ends[-1]]] = True
+        own = np.zeros(count, bool)
+        own[inverse[: ends[-1]]] = True
         if not own.all():
             missing = self._given_facets[np.flatnonzero(~own[parts[-1]])[0]]
             raise MeshError(f"facets: found the vertices {missing[missing >= 0].tolist()}, needed those of a facet of a cell")
-        return found, len(unique), parts[-1]
+        return found, count, parts[-1]
 
     def facet_group(self, number: int) -> Array:
         """Whether each facet is in a group."""
@@ -220,6 +220,21 @@ class Mesh:
         chosen = np.zeros(count, bool)
         chosen[given[np.asarray(self._given_groups.get(number, []), dtype=int)]] = True
         return chosen
+
+    def chosen_facets(self, groups: Sequence[int]) -> Array:
+        """Whether each facet is in one of these groups, or on the boundary if there are none.
+
+        Raises:
+            MeshError: A group that no facet is in.
+        """
+        if not groups:
+            numbers, count, _ = self._entities(self.tdim - 1)
+            return np.bincount(np.concatenate([n.reshape(-1) for n in numbers.values()]), minlength=count) == 1
+        for number in groups:
+            if number not in self._given_groups:
+                known = ", ".join(map(str, sorted(self._given_groups))) or "none"
+                raise MeshError(f"found the group {number} of facets, needed one of {known}")
+        return np.logical_or.reduce([self.facet_group(number) for number in groups])
 
     def facets(self, sides: int) -> Facets:
         """The facets of one cell, or of two.
@@ -265,12 +280,23 @@ def _checked(of: Cells) -> Cells:
     return Cells(of.kind, np.ascontiguousarray(nodes, np.int32), of.groups)
 
 
-def _keys(rows: Array) -> Array:
-    """A key of each row of vertices that does not depend on their order; -1 is no vertex."""
-    wide = np.full((len(rows), 4), -1, np.int32)
+def _sorted(rows: Array) -> Array:
+    """Rows of four vertices, ascending; -1 is no vertex."""
+    wide = np.full((len(rows), 4), -1, np.int64)
     wide[:, : rows.shape[1]] = rows
     wide.sort(axis=1)
-    return np.ascontiguousarray(wide).view(np.dtype([(f"v{k}", np.int32) for k in range(4)])).reshape(-1)
+    return wide
+
+
+def _unique(rows: Array) -> tuple[int, Array]:
+    """How many different rows there are, and the number of each, ascending as the rows are."""
+    count, numbers = 1, np.zeros(len(rows), np.int64)
+    for column in rows.T:
+        # a pair of numbers as one, which sorts far faster than rows
+        pairs = (numbers << 32) | (column + 1)
+        found, numbers = np.unique(pairs, return_inverse=True)
+        count, numbers = len(found), numbers.reshape(-1)
+    return count, numbers
 
 
 def orientation(vertices: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 import ufl
 
 from kingpost.errors import MeshError
-from kingpost.export.elements import Element, _leaves, permutations, columns
+from kingpost.export.elements import Element, _leaves, columns, permutations, transforms
 
 if TYPE_CHECKING:
     from kingpost.meshes.mesh import Mesh
@@ -65,6 +65,36 @@ class Space:
         """A function of the space, zero at first."""
         return Function(self)
 
+    def dofs_on(self, *groups: int, part: Optional[int] = None) -> Array:
+        """The degrees of freedom on the facets of some groups, or on the whole boundary, ascending.
+
+        ``part`` is one of a mixed element's. In spaces with components they are rows of :attr:`Function.array`.
+        """
+        found = [np.zeros(0, np.int32)]
+        mask = self.mesh.chosen_facets(groups)
+        for kind, numbers in self.mesh.entities(self.mesh.tdim - 1).items():
+            for local, columns_of in enumerate(self._closures(kind, part)):
+                cells = np.flatnonzero(mask[numbers[:, local]])
+                found.append(self.dofs[kind][np.ix_(cells, columns_of)].reshape(-1))
+        return np.unique(np.concatenate(found))
+
+    def _closures(self, kind: str, part: Optional[int]) -> list[Array]:
+        """The columns on each local facet."""
+        element, wanted = self.elements[kind], range(columns(self.elements[kind]))
+        if part is not None:
+            if not element.is_mixed or not 0 <= part < len(element.sub_elements):
+                raise MeshError(f"part: found {part} of `{element}`, needed the place of an element of a mixed one")
+            sizes = [e.dim for e in element.sub_elements]
+            wanted = range(sum(sizes[:part]), sum(sizes[: part + 1]))
+        found = []
+        for local in range(len(self.mesh.topology(kind)[self.mesh.tdim - 1])):
+            own = [np.zeros(0, int)]
+            for leaf, place in _leaves(element):
+                if place.size and place[0] in wanted and not leaf.is_quadrature and not leaf.is_real:
+                    own.append(place[leaf.basix_element.entity_closure_dofs[self.mesh.tdim - 1][local]])
+            found.append(np.concatenate(own))
+        return found
+
     def interpolate(self, values: Any) -> Array:
         """The degrees of freedom of a function of positions, ``values(x)`` with ``x`` ``[dimension, points]``.
 
@@ -95,6 +125,25 @@ class Function:
         self.space = space
         self.array: Array = np.zeros(space.shape)
         self._parts: dict[str, Any] = {}
+
+    def at_nodes(self) -> Array:
+        """The values at the nodes of the mesh, ``[nodes]`` or ``[nodes, components]``.
+
+        Raises:
+            MeshError: A function that jumps, or of values that are mapped to cells, mixed, or oriented.
+        """
+        mesh = self.space.mesh
+        values = np.full((len(mesh.positions), self.space.block), np.nan)
+        for kind, element in self.space.elements.items():
+            plain = element._sub_element if element.block_size > 1 else element
+            own = getattr(plain, "basix_element", None)
+            if own is None or own.discontinuous or own.value_size > 1 or transforms(element):
+                raise MeshError(f"`{element}`: needed a continuous Lagrange element; interpolate or project to one")
+            points = mesh._coordinates(kind, mesh.degree).points
+            table = own.tabulate(0, points)[0, :, :, 0]
+            dofs = np.reshape(self.array, (self.space.size, -1))[self.space.dofs[kind]]
+            values[mesh.cells[kind].nodes] = np.einsum("pn,cnb->cpb", table, dofs)
+        return values[:, 0] if self.space.block == 1 else values
 
     def on(self, kind: Optional[str] = None) -> Any:
         """The function on the cells of a kind, in forms of UFL."""
@@ -161,13 +210,16 @@ def _of_dimension(
     mesh: Mesh, dim: int, leaves: dict[str, tuple[Element, Array]], maps: dict[str, Array], start: int
 ) -> int:
     """Numbers the degrees of freedom on entities of a dimension; returns how many there are."""
-    counts = np.full(mesh.n_entities(dim), -1)
-    numbers, own = mesh.entities(dim), {}
-    for kind, (leaf, _) in leaves.items():
-        if leaf.is_real:
-            continue
-        own[kind] = _entity_dofs(leaf, dim, mesh.tdim, len(mesh.topology(kind)[dim]))
-        for local, dofs in enumerate(own[kind]):
+    own = {
+        kind: _entity_dofs(leaf, dim, mesh.tdim, len(mesh.topology(kind)[dim]))
+        for kind, (leaf, _) in leaves.items()
+        if not leaf.is_real
+    }
+    if not any(dofs for lists in own.values() for dofs in lists):
+        return 0
+    counts, numbers = np.full(mesh.n_entities(dim), -1), mesh.entities(dim)
+    for kind, lists in own.items():
+        for local, dofs in enumerate(lists):
             at = numbers[kind][:, local]
             if clash := set(np.unique(counts[at]).tolist()) - {-1, len(dofs)}:
                 raise MeshError(
