@@ -216,6 +216,48 @@ def test_arrays_are_placed_once(device: str) -> None:
     assert len(placed) == count
 
 
+@pytest.mark.parametrize("scalar", ["f32", "c128"])
+def test_other_types_of_numbers(scalar: str) -> None:
+    """Single precision, and complex numbers, on all kinds of cells."""
+    solids = meshes.read(DATA / "solids_1.msh")
+    dtype, equal = {"f32": (np.float32, 1e-5), "c128": (np.complex128, EQUAL)}[scalar]
+    space = solids.space("P", 1)
+    u, k = space.function(dtype), solids.constant(2.0 if scalar == "f32" else 2.0 + 1.0j)
+    u.array += 1
+
+    def load(kind: str) -> ufl.Form:
+        return k.on(kind) * ufl.inner(u.on(kind), ufl.TestFunction(space.on(kind))) * ufl.dx
+
+    found = meshes.action(solids, load, scalar=scalar).assemble()
+    assert found.dtype == dtype
+    assert abs(found.sum() - 3 * k.value) < equal * 10
+
+    def mass(kind: str) -> ufl.Form:
+        return k.on(kind) * ufl.inner(ufl.TrialFunction(space.on(kind)), ufl.TestFunction(space.on(kind))) * ufl.dx
+
+    product = meshes.matrix(solids, mass, scalar=scalar).assemble() @ u.array
+    assert product.dtype == dtype
+    assert abs(product - found).max() < equal
+    with pytest.raises(kingpost.DtypeError):
+        u.array = np.ones(space.size, np.int32)
+        meshes.action(solids, load, scalar=scalar).assemble()
+
+
+def test_mappings_are_tried_for_each_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tuned action has the same result."""
+    monkeypatch.setenv("KINGPOST_CACHE_DIR", str(tmp_path))
+    solids = meshes.read(DATA / "solids_1.msh")
+    space = solids.space("P", 1)
+    u = space.function()
+    u.array[:] = np.random.default_rng(5).uniform(size=space.size)
+    gradient = lambda kind: ufl.inner(ufl.grad(u.on(kind)), ufl.grad(ufl.TestFunction(space.on(kind)))) * ufl.dx  # noqa: E731
+    action = meshes.action(solids, gradient, "c")
+    expected = action.assemble()
+    trials = action.tune(np.zeros(space.size))
+    assert set(trials) == set(solids.kinds)
+    assert abs(action.assemble() - expected).max() < EQUAL * abs(expected).max()
+
+
 def test_boundary_values_and_files_of_results(tmp_path: Path) -> None:
     """A Dirichlet problem with an exact linear solution, written to VTU and read again."""
     meshio = pytest.importorskip("meshio")

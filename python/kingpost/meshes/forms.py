@@ -10,14 +10,17 @@ from typing import Any, Callable, Optional, Union
 import numpy as np
 
 from kingpost.errors import FormError, MeshError
-from kingpost.export import dumps, export_form
+from kingpost.export import SCALARS, dumps, export_form
 from kingpost.meshes.mesh import Mesh
 from kingpost.meshes.space import Space, _Part, _Restricted, _Value
 from kingpost.operator import Operator, jit
 from kingpost.spaces import Entities, Json, Role, parts, roles
+from kingpost.tuning import Trials
 
 Array = Any
 Place = Callable[[Array], Array]
+#: NumPy's types by those of forms.
+DTYPES = {short: name for name, short in SCALARS.items()}
 #: Roles of lists, which each part has for itself.
 LISTS = ("entity_cells", "local_facets", "facet_states")
 #: A form of UFL, or one for each kind of cells.
@@ -28,14 +31,16 @@ class _OfKind:
     """A form on the cells of one kind, compiled, with what does not change between calls."""
 
     def __init__(
-        self, mesh: Mesh, kind: str, form: Any, device: str, place: Optional[Place], options: dict[str, Any]
+        self, mesh: Mesh, kind: str, form: Any, device: str, place: Optional[Place], scalar: str, options: dict[str, Any]
     ) -> None:
         self.mesh, self.kind, self._place = mesh, kind, place
         self._placed: dict[Any, Array] = {}
         self.functions = {f"w{k}": _own(f, _Restricted, mesh) for k, f in enumerate(form.coefficients())}
         self.constants = {f"c{k}": _own(c, _Value, mesh) for k, c in enumerate(form.constants())}
         names = {id(thing): name for name, thing in [*self.functions.items(), *self.constants.items()]}
-        self.document: Json = export_form(form, names=names, numbering=lambda space: id(_space(space, mesh)))
+        self.document: Json = export_form(
+            form, names=names, scalar=scalar, numbering=lambda space: id(_space(space, mesh))
+        )
         self.arguments = [_space(a.ufl_function_space(), mesh) for a in form.arguments()]
         self.operator: Operator = jit(dumps(self.document), device, **options)
         self.rank: int = self.document["rank"]
@@ -101,6 +106,12 @@ class _OfKind:
             self._placed[key] = self._place(make())
         return self._placed[key]
 
+    def arguments_of(self, present: Sequence[Any]) -> dict[str, Any]:
+        """The arguments of some parts, as an operator of them takes them."""
+        given = {name: value for part in present for name, value in self.shared(part).items()}
+        lists = {part.name: self.listed(part) for part in present}
+        return given | (lists if len(present) > 1 else lists[present[0].name])
+
     def maps(self) -> dict[str, Array]:
         """The maps of the spaces of results."""
         places = self.document["outputs"][0]["spaces"]
@@ -123,12 +134,16 @@ class _OfKind:
                 entry = self.document["functions"][role.place]
                 is_position = entry["role"] == "coordinates"
                 if is_position:
-                    return self._fixed(role, lambda: self.mesh.positions)
+                    return self._fixed(role, self._positions)
                 return self.functions[entry["name"]].function.array
             case "constant":
                 constant = self.constants[self.document["constants"][role.place]["name"]].constant
                 return np.asarray(constant.value).reshape(-1)[role.component].item()
         raise AssertionError(f"`{role}` is no argument of a kernel: this is a bug of kingpost")
+
+    def _positions(self) -> Array:
+        is_single = self.document["scalar"] in ("f32", "c64")
+        return self.mesh.positions.astype(np.float32) if is_single else self.mesh.positions
 
     def _map(self, place: int) -> Array:
         # the geometry is the first space, and no function shares it
@@ -161,8 +176,9 @@ class _Compiled:
     """The operators of all kinds of cells."""
 
     def __init__(
-        self, mesh: Mesh, form: FormOf, device: str, options: dict[str, Any], place: Optional[Place] = None
-    ) -> None:
+        self, mesh: Mesh, form: FormOf, device: str, options: dict[str, Any], place: Optional[Place] = None,
+        scalar: Any = "f64",
+    ) -> None:  # fmt: skip
         import ufl
 
         if isinstance(form, ufl.Form) and len(mesh.kinds) > 1:
@@ -175,7 +191,11 @@ class _Compiled:
         if not found:
             raise FormError("found no form on any kind of cells")
         self.mesh = mesh
-        self.of_kinds = {kind: _OfKind(mesh, kind, one, device, place, options) for kind, one in found.items()}
+        self.of_kinds = {
+            kind: _OfKind(mesh, kind, one, device, place, scalar, options) for kind, one in found.items()
+        }
+        #: The type of results, coefficients and constants.
+        self.dtype = np.dtype(DTYPES[next(iter(self.of_kinds.values())).document["scalar"]])
         ranks = {kind: of.rank for kind, of in self.of_kinds.items()}
         if len(set(ranks.values())) > 1:
             raise FormError(f"found forms of ranks {ranks}, needed one")
@@ -210,15 +230,24 @@ class Action(_Compiled):
         """The vector of a linear form."""
         if self.rank == 0:
             raise FormError("the form is a functional, needed a linear form; use `value`")
-        y = np.zeros(self.spaces[0].shape)
+        y = np.zeros(self.spaces[0].shape, self.dtype)
         self(y)
         return y
 
-    def value(self) -> float:
+    def tune(self, y: Array, **options: Any) -> dict[str, Trials]:
+        """Tries mappings of each kind's kernels and keeps the fastest, as :meth:`kingpost.Operator.tune`."""
+        found = {}
+        for kind, of in self.of_kinds.items():
+            if len(of.present()) == len(of.operator.parts):
+                given = of.arguments_of(of.present()) | {of.document["outputs"][0]["name"]: y}
+                found[kind] = of.operator.tune(**given, **options)
+        return found
+
+    def value(self) -> Any:
         """The functional."""
         if self.rank != 0:
             raise FormError("the form is linear, needed a functional; use `assemble`")
-        y = np.zeros(1)
+        y = np.zeros(1, self.dtype)
         self(y)
         return y.item()
 
@@ -234,15 +263,13 @@ class Matrix(_Compiled):
         from scipy.sparse import csr_array
 
         rows, columns = (space.size * space.block for space in self.spaces)
-        total = csr_array((rows, columns))
+        total = csr_array((rows, columns), dtype=self.dtype)
         for of in self.of_kinds.values():
             if not (present := of.present()):
                 continue
             operator = copy.copy(of.operator)
             operator.parts = tuple(present)
-            given = {name: value for part in present for name, value in of.shared(part).items()}
-            lists = {part.name: of.listed(part) for part in present}
-            given |= lists if len(present) > 1 else next(iter(lists.values()))
+            given = of.arguments_of(present)
             # those of the matrix are no arguments of kernels, which take the places of its entries
             patterns = operator.patterns((rows, columns), **given | of.maps())
             found = operator.assemble(patterns, **given)
@@ -251,27 +278,29 @@ class Matrix(_Compiled):
 
 
 def action(
-    mesh: Mesh, form: FormOf, device: str = "default", *, place: Optional[Place] = None, **options: Any
-) -> Action:
+    mesh: Mesh, form: FormOf, device: str = "default", *, place: Optional[Place] = None, scalar: Any = "f64",
+    **options: Any,
+) -> Action:  # fmt: skip
     """Compiles a functional or a linear form: a form of UFL, or a function that gives one for each kind of cells.
 
     It is made of ``space.on(kind)``, ``function.on(kind)`` and ``constant.on(kind)``; a kind without an integral has
-    None. ``options`` are those of :func:`kingpost.jit`. ``place`` moves arrays that do not change between calls to the
+    None. ``scalar`` is the type of coefficients, constants and results, as of :func:`kingpost.export.export_form`;
+    positions of single precision are converted. ``options`` are those of :func:`kingpost.jit`. ``place`` moves arrays that do not change between calls to the
     device once (``cupy.asarray``): maps, lists of entities, and positions, which are then those of the first call.
 
     Raises:
         FormError: A form that cannot be lowered, or of other spaces.
         MeshError: Facets between cells of two kinds in an integral over interior facets.
     """
-    found = Action(mesh, form, device, options, place)
+    found = Action(mesh, form, device, options, place, scalar)
     if found.rank > 1:
         raise FormError("the form is bilinear, needed a functional or a linear form; use `kingpost.meshes.matrix`")
     return found
 
 
-def matrix(mesh: Mesh, form: FormOf, device: str = "default", **options: Any) -> Matrix:
+def matrix(mesh: Mesh, form: FormOf, device: str = "default", *, scalar: Any = "f64", **options: Any) -> Matrix:
     """Compiles a bilinear form; arguments and errors as of :func:`action`."""
-    found = Matrix(mesh, form, device, {"matrix": "sparse", **options})
+    found = Matrix(mesh, form, device, {"matrix": "sparse", **options}, scalar=scalar)
     if found.rank != 2:
         raise FormError(f"the form has {found.rank} arguments, needed a test and a trial function; use `action`")
     return found

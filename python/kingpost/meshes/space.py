@@ -61,9 +61,9 @@ class Space:
             self._parts[kind] = _Part(self, kind)
         return self._parts[kind]
 
-    def function(self) -> Function:
-        """A function of the space, zero at first."""
-        return Function(self)
+    def function(self, dtype: Any = np.float64) -> Function:
+        """A function of the space, zero at first, with degrees of freedom of a type."""
+        return Function(self, dtype)
 
     def dofs_on(self, *groups: int, part: Optional[int] = None) -> Array:
         """The degrees of freedom on the facets of some groups, or on the whole boundary, ascending.
@@ -121,9 +121,9 @@ class Space:
 class Function:
     """A function of a space: :attr:`array` has its degrees of freedom, which all kinds of cells share."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, dtype: Any = np.float64) -> None:
         self.space = space
-        self.array: Array = np.zeros(space.shape)
+        self.array: Array = np.zeros(space.shape, dtype)
         self._parts: dict[str, Any] = {}
 
     def at_nodes(self) -> Array:
