@@ -1,6 +1,6 @@
-"""Linear forms and functionals of Firedrake on Firedrake's own arrays.
+"""Forms of Firedrake on Firedrake's own arrays.
 
-:func:`action` compiles a form with integrals over cells. Degrees of freedom and positions are read
+:func:`action` compiles a functional or a linear form with integrals over cells, :func:`matrix` a bilinear one. Degrees of freedom and positions are read
 where Firedrake keeps them (``dat``, ``mesh.coordinates``, ``cell_node_map()``).
 
     from kingpost.firedrake import action
@@ -8,8 +8,8 @@ where Firedrake keeps them (``dat``, ``mesh.coordinates``, ``cell_node_map()``).
     residual = action(F)                 # F: a linear form
     residual.assemble(b)                 # b: a Cofunction; as firedrake.assemble(F, tensor=b)
 
-Spaces have degrees of freedom that are values at nodes: Lagrange elements of any variant on simplices
-and quadrilaterals, continuous or not, of scalars, vectors and tensors, on one process. Neither Firedrake nor FIAT is imported before
+Spaces have degrees of freedom that are values at nodes: Lagrange elements of any variant on simplices,
+quadrilaterals and hexahedra, continuous or not, of scalars, vectors and tensors, on one process. Neither Firedrake nor FIAT is imported before
 a form needs them.
 """
 
@@ -28,16 +28,13 @@ from kingpost.spaces import roles
 
 Array = Any
 
-class Action:
-    """A functional or a linear form of Firedrake, compiled for a device.
-
-    ``action(y)`` adds to ``y``; functions, constants and positions are read at each call.
-    """
+class _OnArrays:
+    """A form of Firedrake, compiled for a device; functions, constants and positions are read at each call."""
 
     #: The compiled operator: its source, its recipe, its mapping.
     operator: Operator
 
-    def __init__(self, form: Any, device: str = "default", **options: Any) -> None:
+    def __init__(self, form: Any, device: str, options: dict[str, Any]) -> None:
         from kingpost.export import dumps, export_form
 
         self._mesh = _mesh_of(form)
@@ -47,11 +44,13 @@ class Action:
         names = {id(new): name for name, new in translated.named.items()}
         document = export_form(translated.form, names=names, numbering=translated.numbering)
         self.rank = document["rank"]
-        if self.rank > 1:
-            raise FormError("the form is bilinear, needed a functional or a linear form; use `ufl.action(a, u)`")
+        self._check_rank()
         self._document, self._roles = document, roles(document)
         self.operator = jit(dumps(document), device, **options)
         self._fixed = self._maps()
+
+    def _check_rank(self) -> None:
+        raise NotImplementedError
 
     def _maps(self) -> dict[str, Array]:
         """The numbering of each space."""
@@ -62,12 +61,45 @@ class Action:
             if entry["name"] in self._functions:
                 owners[entry["space"]] = self._functions[entry["name"]].function_space()
         for entry in document["outputs"]:
-            for place in entry["spaces"]:
-                owners.setdefault(place, self._spaces[0])
+            for place, space in zip(entry["spaces"], self._spaces):
+                owners.setdefault(place, space)
         for place, space in owners.items():
             values = np.asarray(space.cell_node_map().values)
             found[f"{document['spaces'][place]['name']}_dofs"] = np.ascontiguousarray(values, np.int32)
         return found
+
+    def _inputs(self) -> dict[str, Any]:
+        """The arguments of :attr:`operator` but its results, as they are now."""
+        document, given = self._document, {}
+        known = {a.name for a in self.operator.arguments}
+        for name, role in self._roles.items():
+            if name not in known:
+                continue
+            if role.kind == "constant":
+                entry = document["constants"][role.place]["name"]
+                given[name] = float(np.ravel(self._constants[entry].dat.data_ro)[role.component])
+            elif role.kind == "function":
+                entry = document["functions"][role.place]
+                is_position = entry["role"] == "coordinates"
+                function = self._mesh.coordinates if is_position else self._functions[entry["name"]]
+                given[name] = function.dat.data_ro
+            elif name in self._fixed:
+                given[name] = self._fixed[name]
+        return given
+
+
+class Action(_OnArrays):
+    """A functional or a linear form of Firedrake. ``action(y)`` adds to ``y``."""
+
+    def __init__(self, form: Any, device: str = "default", **options: Any) -> None:
+        super().__init__(form, device, options)
+
+    def _check_rank(self) -> None:
+        if self.rank > 1:
+            raise FormError(
+                "the form is bilinear, needed a functional or a linear form; use `kingpost.firedrake.matrix`, or "
+                "`ufl.action(a, u)`"
+            )
 
     def __call__(self, output: Any, *, stream: Any = None) -> None:
         """Adds to ``output``: a Cofunction or Function, or an array of its entries."""
@@ -93,23 +125,7 @@ class Action:
 
     def arguments(self, output: Any) -> dict[str, Any]:
         """All arguments of :attr:`operator` as they are now."""
-        document = self._document
-        given: dict[str, Any] = {document["outputs"][0]["name"]: _written(output)}
-        known = {a.name for a in self.operator.arguments}
-        for name, role in self._roles.items():
-            if name not in known:
-                continue
-            if role.kind == "constant":
-                entry = document["constants"][role.place]["name"]
-                given[name] = float(np.ravel(self._constants[entry].dat.data_ro)[role.component])
-            elif role.kind == "function":
-                entry = document["functions"][role.place]
-                is_position = entry["role"] == "coordinates"
-                function = self._mesh.coordinates if is_position else self._functions[entry["name"]]
-                given[name] = function.dat.data_ro
-            elif name in self._fixed:
-                given[name] = self._fixed[name]
-        return given
+        return {self._document["outputs"][0]["name"]: _written(output), **self._inputs()}
 
     def tune(self, output: Any, **options: Any) -> Trials:
         """Tries mappings and keeps the fastest that is right, as :meth:`kingpost.Operator.tune`."""
@@ -117,6 +133,40 @@ class Action:
 
     def __repr__(self) -> str:
         return f"<kingpost.firedrake.Action of {self.operator!r}>"
+
+
+class Matrix(_OnArrays):
+    """A bilinear form of Firedrake."""
+
+    def __init__(self, form: Any, device: str = "default", **options: Any) -> None:
+        super().__init__(form, device, {"matrix": "sparse", **options})
+        self._patterns = self.operator.patterns(**self._fixed)
+
+    def _check_rank(self) -> None:
+        if self.rank != 2:
+            raise FormError(f"the form has {self.rank} arguments, needed a test and a trial function; use `action`")
+
+    def assemble(self) -> Any:
+        """The matrix, a ``scipy.sparse.csr_array``, whose rows and columns are those of Firedrake's arrays, flat."""
+        from scipy.sparse import csr_array
+
+        found = self.operator.assemble(self._patterns, **self._inputs())
+        ((_, pattern),) = self._patterns.items()
+        return csr_array((found.data, found.indices, found.indptr), shape=pattern.shape)
+
+    def __repr__(self) -> str:
+        return f"<kingpost.firedrake.Matrix of {self.operator!r}>"
+
+
+def matrix(form: Any, device: str = "default", **options: Any) -> Matrix:
+    """Compiles a bilinear form of Firedrake with integrals over cells; boundary values are the caller's to set.
+
+    ``options`` are those of :func:`kingpost.jit`.
+
+    Raises:
+        FormError: As :func:`action`; a form that is not bilinear.
+    """
+    return Matrix(form, device, **options)
 
 
 def action(form: Any, device: str = "default", **options: Any) -> Action:
@@ -253,7 +303,7 @@ def element_of(element: Any) -> Any:
 
     Raises:
         FormError: Degrees of freedom that are no values at nodes, cells that are neither simplices nor
-            quadrilaterals.
+            quadrilaterals or hexahedra.
     """
     import basix.ufl
     import ufl
@@ -272,8 +322,8 @@ def element_of(element: Any) -> Any:
         degree = round(len(points) ** (1 / points.shape[1])) - 1
     if points is None or len(points) != _dimension(cell, degree):
         raise FormError(
-            f"found `{element}`, needed a Lagrange element on simplices or quadrilaterals, whose degrees of freedom "
-            "are values at nodes"
+            f"found `{element}`, needed a Lagrange element on simplices, quadrilaterals or hexahedra, whose degrees of "
+            "freedom are values at nodes"
         )
     points = np.ascontiguousarray(points)
     tdim, count = points.shape[1], [len(e) for e in basix.topology(basix.CellType[cell])]
@@ -288,12 +338,12 @@ def element_of(element: Any) -> Any:
 
 
 #: Cells by whether degrees of polynomials are total ones, or those along each axis.
-_TOTAL_DEGREE = {"interval": True, "triangle": True, "tetrahedron": True, "quadrilateral": False}
+_TOTAL_DEGREE = {"interval": True, "triangle": True, "tetrahedron": True, "quadrilateral": False, "hexahedron": False}
 
 
 def _dimension(cell: str, degree: int) -> int:
     """The number of polynomials of a degree on a cell."""
-    tdim = {"interval": 1, "triangle": 2, "tetrahedron": 3, "quadrilateral": 2}[cell]
+    tdim = {"interval": 1, "triangle": 2, "tetrahedron": 3, "quadrilateral": 2, "hexahedron": 3}[cell]
     return comb(degree + tdim, tdim) if _TOTAL_DEGREE[cell] else (degree + 1) ** tdim
 
 
@@ -301,8 +351,20 @@ def points_of(element: Any) -> Optional[Array]:
     """Nodes of a scalar element of FIAT in its order [dofs, tdim]; none if they are no points."""
     from finat.element_factory import create_element
 
+    return _nodes(create_element(element))
+
+
+def _nodes(element: Any) -> Optional[Array]:
+    """Nodes of an element of FInAT; those of products have the last axis fastest."""
+    element = getattr(element, "product", element)
+    if hasattr(element, "factors"):
+        lines = [_nodes(factor) for factor in element.factors]
+        if any(line is None or line.shape[1] > 1 for line in lines):
+            return None
+        grid = np.meshgrid(*(line[:, 0] for line in lines if line is not None), indexing="ij")
+        return np.stack([axis.reshape(-1) for axis in grid], axis=1)
     points = []
-    for functional in create_element(element).fiat_equivalent.dual_basis():
+    for functional in element.fiat_equivalent.dual_basis():
         found = functional.get_point_dict()
         if len(found) != 1:
             return None
