@@ -408,6 +408,12 @@ def test_what_is_no_mesh_is_refused(tmp_path: Path) -> None:
     unlike = {"prism": 2, "hexahedron": 1, "pyramid": 1, "tetrahedron": 1}
     with pytest.raises(kingpost.MeshError, match="degrees of freedom on an entity of dimension 1 of a .* needed elements"):
         solids.space(lambda kind: basix.ufl.element("P", kind, unlike[kind]))
+    for measure, message in (
+        (ufl.dx(7), "found the group 7 of cells, needed one of 1, 2"),
+        (ufl.ds(1), "found the group 1 of facets, needed one of 3, 4"),
+    ):
+        with pytest.raises(kingpost.MeshError, match=message):
+            volume(solids, measure)
     alien = ufl.Coefficient(ufl.FunctionSpace(solids.domain("prism"), basix.ufl.element("P", "prism", 1)))
     with pytest.raises(kingpost.FormError, match="has no values on the mesh; make it by `space.function"):
         meshes.action(solids, lambda kind: alien * ufl.dx if kind == "prism" else None)

@@ -55,6 +55,7 @@ class _OfKind:
 
     def _entities(self, over: Entities) -> tuple[dict[str, Array], int]:
         of = self.mesh.cells[self.kind]
+        self.mesh.check_groups(over.subdomains, over.kind == "cell")
         if over.kind == "cell":
             if not over.subdomains:
                 return {}, len(of)

@@ -214,6 +214,16 @@ class Mesh:
             raise MeshError(f"facets: found the vertices {missing[missing >= 0].tolist()}, needed those of a facet of a cell")
         return found, count, parts[-1]
 
+    def check_groups(self, numbers: Sequence[int], of_cells: bool) -> None:
+        """Refuses groups that no cell, or no facet, is in: of any kind, as a group may have cells of some alone."""
+        known = set(self._given_groups)
+        if of_cells:
+            known = {number for of in self.cells.values() for number in of.groups}
+        for number in numbers:
+            if number not in known:
+                needed = ", ".join(map(str, sorted(known))) or "none, as there are no groups"
+                raise MeshError(f"found the group {number} of {'cells' if of_cells else 'facets'}, needed one of {needed}")
+
     def facet_group(self, number: int) -> Array:
         """Whether each facet is in a group."""
         _, count, given = self._entities(self.tdim - 1)
@@ -230,10 +240,7 @@ class Mesh:
         if not groups:
             numbers, count, _ = self._entities(self.tdim - 1)
             return np.bincount(np.concatenate([n.reshape(-1) for n in numbers.values()]), minlength=count) == 1
-        for number in groups:
-            if number not in self._given_groups:
-                known = ", ".join(map(str, sorted(self._given_groups))) or "none"
-                raise MeshError(f"found the group {number} of facets, needed one of {known}")
+        self.check_groups(groups, False)
         return np.logical_or.reduce([self.facet_group(number) for number in groups])
 
     def facets(self, sides: int) -> Facets:
