@@ -3,6 +3,7 @@
 use super::blocks::statements;
 use super::factorised_cells::tensor_dimension;
 use super::factorised_planes::OWN_SUMS;
+use super::line_tables::place_tables;
 use super::single_cell::make_atomic;
 use super::sum_factorise::{
     Factorised, TensorContraction, check_factorable, factorise_in, tensor_contractions, with_split_sums,
@@ -11,14 +12,12 @@ use super::summed_cells::is_functional;
 use super::{is_gathered, length, operands};
 use crate::strategy::{Arguments, Question, Stopped, Strategy, StrategyError, Work};
 use kingpost_forms::program::stage;
-use kingpost_ir::{
-    AddressSpace, Affine, AxisTag, Direction, Expr, InameId, Insn, Kernel, TableData, VarKind, Variable,
-};
+use kingpost_ir::{AddressSpace, Affine, AxisTag, Direction, Kernel, VarKind, Variable};
 use kingpost_primitives::ScheduleSteps;
 use kingpost_primitives::draw::loops_of;
 use kingpost_primitives::primitives::{
-    AliasStorage, BufferWrites, MoveInsns, PadArray, PrefetchArray, SetAddressSpace, SkipZeroTerms,
-    SplitArrayAxis, Tag, TransposeArrayAxes,
+    AliasStorage, BufferWrites, MoveInsns, PadArray, PrefetchArray, SetAddressSpace, SplitArrayAxis, Tag,
+    TransposeArrayAxes,
 };
 use kingpost_primitives::schedule::{Array, Loop};
 use kingpost_primitives::{Schedule, TransformError};
@@ -505,17 +504,7 @@ impl<'a> Lines<'a> {
         let there: BTreeSet<String> =
             unrolled.into_iter().filter(|l| s.kernel().iname(l).is_some()).collect();
         s.apply(Tag::all(there, AxisTag::Unrolled))?;
-        for table in constant(s.kernel()) {
-            if is_sparse(s.kernel(), &table) {
-                for update in updates_with(s.kernel(), &table) {
-                    s.apply(SkipZeroTerms::insn(update))?;
-                }
-                s.apply(SetAddressSpace::new(table, AddressSpace::Literal))?;
-                continue;
-            }
-            let space = if args.literal_tables { AddressSpace::Literal } else { AddressSpace::Constant };
-            s.apply(SetAddressSpace::new(table, space))?;
-        }
+        place_tables(s, self.points.iter().map(Stage::nest), args.literal_tables)?;
         self.share_storage(s);
         Ok(())
     }
@@ -541,34 +530,4 @@ impl<'a> Lines<'a> {
             }
         }
     }
-}
-
-/// Whether most entries of a table are zero, as of matrices between functions at points that are
-/// nodes of others.
-fn is_sparse(kernel: &Kernel, table: &str) -> bool {
-    let Some(VarKind::Table(TableData::Real(values))) = kernel.var(table).map(|v| &kernel.vars[v].kind)
-    else {
-        return false;
-    };
-    2 * values.iter().filter(|v| v.0 == 0.0).count() > values.len()
-}
-
-/// The updates that read a table.
-fn updates_with(kernel: &Kernel, table: &str) -> Vec<String> {
-    let reads = |i: &&Insn| i.reads().iter().any(|a| kernel.vars[a.var].name == table);
-    kernel.insns.values().filter(reads).map(|i| i.name.clone()).collect()
-}
-
-/// Tables whose entries are constants of the code.
-fn constant(kernel: &Kernel) -> Vec<String> {
-    let written_out = |l: InameId| kernel.inames[l].tag == AxisTag::Unrolled;
-    let is_constant = |i: &Insn, name: &str| {
-        i.reads()
-            .iter()
-            .filter(|a| kernel.vars[a.var].name == name)
-            .all(|a| a.index.iter().all(|e| matches!(e, Expr::Iname(l) if written_out(*l))))
-    };
-    let tables = kernel.vars.values().filter(|v| matches!(v.kind, VarKind::Table(_)) && v.shape.len() == 2);
-    let names = tables.map(|v| v.name.clone());
-    names.filter(|name| kernel.insns.values().all(|i| is_constant(i, name))).collect()
 }

@@ -20,6 +20,7 @@ mod fragments;
 mod hole_values;
 mod in_orbits;
 mod instruction;
+mod line_tables;
 mod listed_cells;
 mod loop_lanes;
 mod map_runs;

@@ -90,7 +90,12 @@ impl<'k> Lower<'k> {
         let mut code = Block::new();
         let predicate = match &insn.predicate {
             None => None,
-            Some(p) => Some(self.with_prelude(&mut code, |this| this.condition(p))?),
+            Some(p) => {
+                self.in_predicate = true;
+                let predicate = self.with_prelude(&mut code, |this| this.condition(p));
+                self.in_predicate = false;
+                Some(predicate?)
+            }
         };
         let predicate = match predicate.map(|p| (known(&p), p)) {
             Some((Some(false), _)) => return Ok(Block::new()),

@@ -51,6 +51,8 @@ pub(crate) struct Lower<'k> {
     at_lane_zero: bool,
     /// Whether an index is being lowered.
     in_index: bool,
+    /// Whether a predicate is being lowered.
+    in_predicate: bool,
     /// Labels of the instruction before, to remark where they change.
     stage: Option<String>,
     pub(crate) target: &'static TargetDescription,
@@ -92,6 +94,7 @@ impl<'k> Lower<'k> {
             open_guards: None,
             at_lane_zero: false,
             in_index: false,
+            in_predicate: false,
             stage: None,
             target,
             calls: callees::with_code(kernel, target)?,

@@ -50,16 +50,16 @@ impl<'k> Lower<'k> {
     }
 
     /// The value of an entry of a table of literals whose indices are numbers here, as in loops that
-    /// are written out; or of the one entry of a table in constant memory.
+    /// are written out; in a predicate, of any table, so that no code is left where it is known; or of
+    /// the one entry of a table in constant memory.
     fn entry(&self, access: &Access) -> Option<Value> {
         let var = &self.kernel.vars[access.var];
         let VarKind::Table(data) = &var.kind else { return None };
         let literal = match var.space {
             AddressSpace::Literal => true,
-            AddressSpace::Constant => data.len() == 1,
-            AddressSpace::Global | AddressSpace::Local | AddressSpace::SubGroup | AddressSpace::Private => {
-                false
-            }
+            AddressSpace::Constant => self.in_predicate || data.len() == 1,
+            AddressSpace::Global => self.in_predicate,
+            AddressSpace::Local | AddressSpace::SubGroup | AddressSpace::Private => false,
         };
         if !literal || var.layout != Layout::default() {
             return None;
