@@ -119,6 +119,20 @@ pub enum SolveError {
         /// The parts that were asked for.
         parts: usize,
     },
+    /// A part that there is none of.
+    #[error("part {part} of {parts}: needed numbers from 0 to {}", .parts.saturating_sub(1))]
+    NoSuchPart {
+        /// Its number.
+        part: usize,
+        /// How many parts there are.
+        parts: usize,
+    },
+    /// A form that parts do not apply.
+    #[error("`{kernel}` on several devices: needed integrals over cells that add to a vector")]
+    PartsForm {
+        /// The kernel.
+        kernel: String,
+    },
     /// A solver that needs the whole matrix.
     #[error("{choice} on several devices: needed conjugate gradients and at most Jacobi's preconditioner")]
     PartsChoice {

@@ -51,6 +51,11 @@ impl Halo {
         self.wire.n_sent()
     }
 
+    /// Unknowns that the part owns.
+    pub(crate) const fn n_owned(&self) -> usize {
+        self.n_owned
+    }
+
     /// Unknowns of the part's mesh.
     pub(crate) const fn n_mesh(&self) -> usize {
         self.n_mesh

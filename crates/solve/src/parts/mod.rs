@@ -10,6 +10,7 @@
 //! Saad 2003, §11.5.6: distributed sparse products. The division is that of Berger & Bokhari 1987.
 
 mod communicator;
+mod form;
 mod halo;
 mod host;
 mod layout;
@@ -17,11 +18,13 @@ mod matrix;
 #[cfg(feature = "cuda")]
 mod nccl;
 mod partition;
+mod shared;
 mod threads;
 mod wire;
 
 pub use communicator::{Alone, Communicator, Repeatable};
 pub(crate) use communicator::{Guard, number};
+pub use form::{PartForm, PartFormOperator};
 pub use halo::Halo;
 pub use host::HostCommunicator;
 pub use layout::{PartLayout, PartMesh, layouts};
@@ -29,5 +32,6 @@ pub use matrix::{PartMatrix, PartRows, SystemMatrix};
 #[cfg(feature = "cuda")]
 pub use nccl::NcclCommunicator;
 pub use partition::Partition;
+pub use shared::SharedPart;
 pub use threads::in_parts;
 pub use wire::Wire;

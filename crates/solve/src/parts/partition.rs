@@ -33,13 +33,26 @@ impl Partition {
         let mut owners = vec![0; dofs];
         let mut order: Vec<u32> = (0..dofs as u32).collect();
         cut(points, dim, &mut order, 0..parts, &mut owners);
+        Self::of_owners(owners, parts)
+    }
+
+    /// The one with these owners, such as those that a partitioner of graphs found.
+    ///
+    /// # Errors
+    /// [`SolveError::Parts`] if there are fewer degrees of freedom than parts, or no parts;
+    /// [`SolveError::NoSuchPart`] of an owner that is no part.
+    pub fn of_owners(owners: Vec<u32>, parts: usize) -> Result<Self, SolveError> {
+        if parts == 0 || owners.len() < parts {
+            return Err(SolveError::Parts { dofs: owners.len(), parts });
+        }
         let mut counts = vec![0_usize; parts];
-        let place = |owner: &u32| {
-            let count = &mut counts[*owner as usize];
+        let mut places = Vec::with_capacity(owners.len());
+        for owner in &owners {
+            let no_part = SolveError::NoSuchPart { part: *owner as usize, parts };
+            let count = counts.get_mut(*owner as usize).ok_or(no_part)?;
+            places.push(*count as u32);
             *count += 1;
-            *count as u32 - 1
-        };
-        let places = owners.iter().map(place).collect();
+        }
         Ok(Self { owners, places, counts })
     }
 

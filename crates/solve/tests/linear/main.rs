@@ -4,8 +4,10 @@
 mod amg;
 mod block_csr;
 mod krylov;
+mod part_forms;
 mod parts;
 mod pattern;
 mod scatter;
+mod shared;
 mod solvers;
 mod systems;

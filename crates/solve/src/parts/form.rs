@@ -1,0 +1,113 @@
+//! Forms applied on parts of a mesh.
+
+use super::{Halo, PartLayout, PartMesh};
+use crate::texts::{compiled, text};
+use crate::{Arrays, Call, Constraints, DeviceForm, FormPrograms, Operator, Queue, SolveError};
+use kingpost_forms::form::Inputs;
+use kingpost_forms::lowering::VectorResult;
+use kingpost_forms::tabulated::IntegralType;
+use kingpost_runtime::{Buffer, Device, Executable};
+
+/// A form on the cells of a part, in two: the cells that read ghosts, and all others.
+pub struct PartForm {
+    outer: DeviceForm,
+    inner: DeviceForm,
+}
+
+impl PartForm {
+    /// Uploads the arrays of a form on the mesh of a part, as [`DeviceForm::new`]. A layout says which unknowns
+    /// of that mesh are ghosts.
+    ///
+    /// # Errors
+    /// As [`MeshForm::bind_to`](kingpost_forms::lowering::MeshForm::bind_to); no memory;
+    /// [`SolveError::PartsForm`] of integrals over facets, because the mesh of a part has facets that the whole
+    /// mesh has inside, and of results that are not added to a vector.
+    pub fn new(
+        device: &dyn Device,
+        programs: &FormPrograms,
+        (part, layout): (&PartMesh, &PartLayout),
+        inputs: &Inputs,
+        given: &[&str],
+    ) -> Result<Self, SolveError> {
+        let mut is_ghost = vec![false; part.dofs.len()];
+        let components = (layout.owned.len() + layout.ghosts.len()).checked_div(part.dofs.len()).unwrap_or(1);
+        layout.ghosts.iter().for_each(|unknown| is_ghost[*unknown as usize / components.max(1)] = true);
+        let reads =
+            |cell: &u32| part.numbering.cell(*cell as usize).iter().any(|dof| is_ghost[*dof as usize]);
+        let (outer, inner): (Vec<u32>, Vec<u32>) = (0..part.mesh.n_cells() as u32).partition(reads);
+        let on = |cells: &[u32]| {
+            let mut form = DeviceForm::default();
+            // no cells, no launch
+            if cells.is_empty() {
+                return Ok(form);
+            }
+            for (place, executable) in programs.executables().enumerate() {
+                let kernel = &programs.form().kernels()[place];
+                if kernel.over != IntegralType::Cell || kernel.vector != VectorResult::Assembled {
+                    return Err(SolveError::PartsForm { kernel: kernel.kernel.name.clone() });
+                }
+                let memory = programs.form().bind_to(place, &part.mesh, inputs, &[])?;
+                let memory = kernel.on_entities(&memory, cells);
+                let output = (programs.form().output(place), given);
+                form.add_kernel(device, executable, &memory, output, None, &mut Arrays::default())?;
+            }
+            Ok(form)
+        };
+        Ok(Self { outer: on(&outer)?, inner: on(&inner)? })
+    }
+}
+
+/// The action of a bilinear form on the unknowns that a part owns, without a matrix: rows and columns of
+/// prescribed unknowns are those of the identity. Cells that read no ghosts are computed while ghosts are under
+/// way.
+pub struct PartFormOperator<'s> {
+    form: &'s PartForm,
+    constraints: &'s Constraints,
+    unknown: &'s Buffer,
+    halo: &'s Halo,
+    /// What it is applied to and its result, on the mesh of the part.
+    x: Buffer,
+    y: Buffer,
+    clear: Executable,
+}
+
+impl<'s> PartFormOperator<'s> {
+    /// A form of two given arrays: the unknown it is linearised at, and what it is applied to. That unknown and
+    /// the constraints are of the mesh of the part.
+    ///
+    /// # Errors
+    /// No memory, a device that refuses the kernels.
+    pub fn new(
+        device: &dyn Device,
+        form: &'s PartForm,
+        constraints: &'s Constraints,
+        unknown: &'s Buffer,
+        halo: &'s Halo,
+    ) -> Result<Self, SolveError> {
+        let vector = || device.allocate(8 * halo.n_mesh() as u64);
+        let (x, y) = (vector()?, vector()?);
+        Ok(Self { form, constraints, unknown, halo, x, y, clear: compiled(device, text!("clear"))? })
+    }
+}
+
+impl Operator for PartFormOperator<'_> {
+    fn size(&self) -> usize {
+        self.halo.n_owned()
+    }
+
+    fn apply<'a>(&'a self, from: &'a Buffer, to: &'a Buffer, queue: &mut Queue<'a>) {
+        let Self { form, constraints, unknown, halo, x, y, clear } = self;
+        queue.push(halo.pack(from));
+        queue.start(halo.wire());
+        let [owned, ghosts] = halo.prolong(from, x);
+        queue.push(owned);
+        queue.push(Call::of(clear, &[("n", halo.n_mesh())], &[("v", y)]));
+        // those among ghosts are cleared again when they are there
+        queue.extend([constraints.keep(x), constraints.clear(x)]);
+        form.inner.add_to(&[unknown, x], y, queue);
+        queue.finish(halo.wire());
+        queue.extend([ghosts, constraints.clear(x)]);
+        form.outer.add_to(&[unknown, x], y, queue);
+        queue.extend([constraints.put_back(y), halo.restrict(y, to)]);
+    }
+}

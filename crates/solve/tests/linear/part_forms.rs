@@ -1,0 +1,206 @@
+//! Forms applied on parts of a mesh, each with a device of its own, against one device.
+
+#![allow(clippy::unwrap_used)] // how a test fails
+
+use kingpost_fem::mesh::Mesh;
+use kingpost_fem::numbering::Numbering;
+use kingpost_fem::sparse::{CsrPart, CsrPattern};
+use kingpost_forms::form::Form;
+use kingpost_forms::form::{
+    FunctionSpace, Inputs, action, coefficient, dot, ds, dx, grad, inner, test, trial,
+};
+use kingpost_forms::lowering::{LoweringOptions, MeshForm};
+use kingpost_runtime::{Device, buffer_of, download_values, open};
+use kingpost_sample::Random;
+use kingpost_solve::{
+    Arrays, Communicator, ConjugateGradients, Constraints, DeviceForm, FormOperator, FormPrograms, Halo,
+    HostCommunicator, LinearOptions, Operator, PartForm, PartFormOperator, PartLayout, PartMesh, Partition,
+    Preconditioning, PrescribedValues, Queue, SolveError, boundary, facet_dofs, in_parts, layouts,
+};
+use kingpost_strategies::Mapping;
+
+const DEGREE: usize = 2;
+
+/// `∇v·(1 + u²)∇p + v p` of a given `u`, on a space of vectors.
+fn form(space: &FunctionSpace) -> Form {
+    let u = coefficient("u", space);
+    let (p, v) = (trial(space), test(space));
+    let kappa = 1.0 + dot(u.clone(), u);
+    let form = (kappa * inner(grad(p.clone()), grad(v.clone())) + inner(p, v)) * dx();
+    action(form, coefficient("du", space))
+}
+
+fn programs(device: &dyn Device, form: &Form) -> FormPrograms {
+    let form = MeshForm::new(form, &LoweringOptions::new("acts")).unwrap();
+    FormPrograms::compile(device, form, &|_| vec![Mapping::single_cell()]).unwrap()
+}
+
+fn pattern(numbering: &Numbering, components: usize) -> CsrPattern {
+    let (n, k, map) = (numbering.n_dofs(), numbering.dofs_per_cell(), numbering.dofs());
+    let part = CsrPart { extents: [k, k], rows: map, columns: map };
+    CsrPattern::of_components([n, n], [components, components], &[part]).unwrap().remove(0)
+}
+
+/// The unknowns of prescribed degrees of freedom.
+fn prescribed(dofs: impl Iterator<Item = i32>, components: usize) -> PrescribedValues {
+    let of_dof = |dof: i32| (0..components as i32).map(move |k| dof * components as i32 + k);
+    let unknowns: Vec<i32> = dofs.flat_map(of_dof).collect();
+    PrescribedValues { values: vec![0.0; unknowns.len()], unknowns }
+}
+
+/// A product with `x`, and the solution of `A x = b` from zero.
+type Results = [Vec<f64>; 2];
+
+/// An operator on a device with a right-hand side, likewise.
+fn results(
+    device: &dyn Device,
+    communicator: &dyn Communicator,
+    operator: &dyn Operator,
+    b: &[f64],
+) -> Result<Results, SolveError> {
+    let n = operator.size();
+    let (b, x) = (buffer_of(device, b)?, device.allocate(8 * n as u64)?);
+    let mut queue = Queue::new();
+    operator.apply(&b, &x, &mut queue);
+    communicator.perform(&queue)?;
+    let product = download_values(device, &x)?;
+    let options = LinearOptions { relative: 1e-12, ..LinearOptions::default() };
+    let solver = ConjugateGradients::new(device, n, options)?;
+    let one = buffer_of(device, &vec![1.0; n])?;
+    let report = solver.solve_over(communicator, operator, Preconditioning::Diagonal(&one), &b, &x)?;
+    assert!(report.converged() && report.iterations() > 10, "{report:?}");
+    Ok([product, download_values(device, &x)?])
+}
+
+struct Whole {
+    mesh: Mesh,
+    numbering: Numbering,
+    space: FunctionSpace,
+    fixed: Vec<i32>,
+    u: Vec<f64>,
+    b: Vec<f64>,
+}
+
+impl Whole {
+    fn new(mesh: Mesh, components: usize) -> Self {
+        let numbering = Numbering::new(&mesh, DEGREE).unwrap();
+        let space = match components {
+            1 => FunctionSpace::scalar(mesh.shape(), DEGREE),
+            _ => FunctionSpace::vector(mesh.shape(), DEGREE),
+        };
+        let device = open("c").unwrap();
+        let fixed =
+            facet_dofs(&mesh, &numbering, &boundary(&*device, &mesh).unwrap(), &|point| point[0] < 0.5);
+        let n = numbering.n_dofs() * components;
+        let mut random = Random::new();
+        let (u, b) = (random.reals(n), random.reals(n));
+        Self { mesh, numbering, space, fixed, u, b }
+    }
+
+    fn components(&self) -> usize {
+        self.space.components()
+    }
+
+    fn on_one(&self, device: &dyn Device) -> Results {
+        let programs = programs(device, &form(&self.space));
+        let inputs = Inputs::new().field("u", self.u.clone()).field("du", self.u.clone());
+        let arrays = &mut Arrays::default();
+        let form =
+            DeviceForm::new(device, &programs, &self.mesh, &inputs, &[], &["u", "du"], arrays).unwrap();
+        let values = prescribed(self.fixed.iter().copied(), self.components());
+        let constraints =
+            Constraints::new(device, &pattern(&self.numbering, self.components()), &values).unwrap();
+        let u = buffer_of(device, &self.u).unwrap();
+        let operator = FormOperator::new(device, self.u.len(), &form, &constraints, &u).unwrap();
+        let alone = &kingpost_solve::Alone::new(device);
+        results(device, alone, &operator, &self.b).unwrap()
+    }
+
+    /// What a part owns of the whole, by the unknowns of the whole.
+    fn on_part(
+        &self,
+        device: &dyn Device,
+        communicator: &dyn Communicator,
+        (part, layout): (&PartMesh, &PartLayout),
+    ) -> Result<(Vec<usize>, Results), SolveError> {
+        let components = self.components();
+        let whole =
+            |unknown: usize| part.dofs[unknown / components] as usize * components + unknown % components;
+        let of_mesh = |v: &[f64]| (0..part.dofs.len() * components).map(|k| v[whole(k)]).collect::<Vec<_>>();
+        let owned: Vec<usize> = layout.owned.iter().map(|unknown| whole(*unknown as usize)).collect();
+        let u = of_mesh(&self.u);
+        let inputs = Inputs::new().field("u", u.clone()).field("du", u.clone());
+        let programs = programs(device, &form(&self.space));
+        let form = PartForm::new(device, &programs, (part, layout), &inputs, &["u", "du"])?;
+        let fixed = (0..).zip(&part.dofs).filter(|(_, dof)| self.fixed.contains(dof)).map(|(place, _)| place);
+        let pattern = pattern(&part.numbering, components);
+        let constraints = Constraints::new(device, &pattern, &prescribed(fixed, components))?;
+        let (u, halo) = (buffer_of(device, &u)?, Halo::new(device, layout)?);
+        let operator = PartFormOperator::new(device, &form, &constraints, &u, &halo)?;
+        let b: Vec<f64> = owned.iter().map(|unknown| self.b[*unknown]).collect();
+        Ok((owned, results(device, communicator, &operator, &b)?))
+    }
+
+    fn parts(&self, parts: usize) -> (Vec<PartMesh>, Vec<PartLayout>) {
+        let dim = self.mesh.shape().dim();
+        let partition = Partition::bisect(&self.numbering.dof_points(&self.mesh), dim, parts).unwrap();
+        let mesh = |part| PartMesh::new(&self.mesh, &self.numbering, &partition, part).unwrap();
+        let meshes: Vec<PartMesh> = (0..parts).map(mesh).collect();
+        let layouts = layouts(&partition, &meshes, self.components());
+        (meshes, layouts)
+    }
+
+    fn on_parts(&self, devices: &[&dyn Device]) -> Results {
+        let (meshes, layouts) = self.parts(devices.len());
+        let communicators = HostCommunicator::of_devices(devices);
+        let all = communicators.into_iter().zip(devices).zip(meshes.iter().zip(&layouts));
+        type OfPart<'p> = ((HostCommunicator<'p>, &'p &'p dyn Device), (&'p PartMesh, &'p PartLayout));
+        let of_part = |((communicator, device), part): OfPart<'_>| self.on_part(*device, &communicator, part);
+        let has_ended = |error: &_| matches!(error, SolveError::PartEnded { .. });
+        let found = in_parts(all, of_part, of_part, has_ended).unwrap();
+        let mut whole = [(); 2].map(|()| vec![f64::NAN; self.u.len()]);
+        for (owned, results) in found {
+            for (whole, result) in whole.iter_mut().zip(results) {
+                owned.iter().zip(result).for_each(|(unknown, value)| whole[*unknown] = value);
+            }
+        }
+        whole
+    }
+}
+
+#[test]
+fn parts_apply_what_the_whole_applies() {
+    let names = ["c", "opencl", "c"];
+    let pool = names.map(|name| open(name).unwrap());
+    let devices = pool.each_ref().map(|device| &**device);
+    for (mesh, components, parts) in [
+        (Mesh::unit_square(6).unwrap(), 2, 2),
+        (Mesh::unit_square(3).unwrap(), 1, 3),
+        (Mesh::unit_cube(2).unwrap(), 3, 2),
+    ] {
+        let whole = Whole::new(mesh, components);
+        let expected = whole.on_one(devices[0]);
+        let found = whole.on_parts(&devices[..parts]);
+        // sums in another order, and a residual of 1e-12 times a condition below 1e4
+        for ((expected, found), tolerance) in expected.iter().zip(&found).zip([1e-12, 1e-8]) {
+            let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+            let worst = expected.iter().zip(found).map(|(a, b)| (a - b).abs());
+            let worst = worst.fold(0.0, |most: f64, error| if error <= most { most } else { error });
+            assert!(worst <= tolerance * largest, "{parts} parts, {components} components: {worst:e}");
+        }
+    }
+}
+
+#[test]
+fn integrals_over_facets_are_refused() {
+    let whole = Whole::new(Mesh::unit_square(2).unwrap(), 1);
+    let (meshes, layouts) = whole.parts(2);
+    let space = &whole.space;
+    let on_facets = inner(coefficient("du", space), test(space)) * ds();
+    let device = open("c").unwrap();
+    let programs = programs(&*device, &on_facets);
+    let inputs = Inputs::new().field("du", vec![0.0; meshes[0].dofs.len()]);
+    let refused =
+        PartForm::new(&*device, &programs, (&meshes[0], &layouts[0]), &inputs, &["du"]).err().unwrap();
+    assert!(refused.to_string().contains("needed integrals over cells"), "{refused}");
+}
