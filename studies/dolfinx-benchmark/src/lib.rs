@@ -6,6 +6,7 @@
 pub mod error;
 pub mod matrix;
 pub mod operator;
+pub mod part;
 pub mod problem;
 pub mod report;
 pub mod solve;

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use kingpost::forms::tabulated::Precision;
-use kingpost::runtime::open;
+use kingpost::runtime::{Device, open};
 use kingpost::{Mapping, files};
 use kingpost_cli::{Failure, end, out};
 use std::path::{Path, PathBuf};
@@ -20,24 +20,25 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const AFTER: &str = "\
 Examples, after `cargo study study-dolfinx-benchmark --`:
   --device cuda --degree 3 --ndofs 10000000 --cg --json Q3.json     conjugate gradients on a card
+  --device cuda:0,cuda:1 --degree 6 --ndofs 10000000 --cg           on two cards, twice as many
   --device c --degree 3 --qmode 0 --nreps 1 --mat_comp              compared with the assembled matrix
   --degree 6 --mapping JSON --sources DIR                           the kernels, for `kingpost print`";
 
-/// The DOLFINx benchmark of UKRI on one device: -div(2 grad u) = f on a box of hexahedra, zero on its boundary,
-/// matrix-free. Options and JSON are those of the benchmark, of one process.
+/// The DOLFINx benchmark of UKRI on one device or several: -div(2 grad u) = f on a box of hexahedra, zero on its boundary,
+/// matrix-free. Options and JSON are those of the benchmark, with a device for each process.
 #[derive(Parser)]
 #[command(name = "study-dolfinx-benchmark", version, after_help = AFTER, max_term_width = 110)]
 struct Cli {
-    /// Where to run: cuda, opencl, c
-    #[arg(long, default_value = "cuda")]
-    device: String,
+    /// Where to run: cuda, opencl, c; several devices with commas between them
+    #[arg(long, default_value = "cuda", value_delimiter = ',', required = false)]
+    device: Vec<String>,
     /// Bits of a number: 32 or 64
     #[arg(long, value_name = "BITS", default_value = "64", value_parser = ["32", "64"])]
     float: String,
-    /// Number of degrees of freedom, about
+    /// Number of degrees of freedom of each device, about
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=2_000_000_000))]
     ndofs: u64,
-    /// The same: there is one process
+    /// Number of degrees of freedom of all devices
     #[arg(long = "ndofs_global", value_name = "N", conflicts_with = "ndofs", value_parser = clap::value_parser!(u64).range(1..=2_000_000_000))]
     ndofs_global: Option<u64>,
     /// Quadrature: 0 has P+1 points in each direction, 1 has P+2
@@ -87,7 +88,7 @@ fn refused(error: BenchmarkError) -> Failure {
 
 impl Cli {
     fn n_dofs(&self) -> usize {
-        self.ndofs_global.unwrap_or(self.ndofs) as usize
+        self.ndofs_global.unwrap_or(self.ndofs * self.device.len() as u64) as usize
     }
 
     fn discretisation(&self) -> Discretisation {
@@ -105,8 +106,8 @@ impl Cli {
     fn input(&self) -> Input {
         Input {
             p: self.degree.into(),
-            mpi_size: 1,
-            ndofs_local_requested: self.n_dofs(),
+            mpi_size: self.device.len(),
+            ndofs_local_requested: self.n_dofs() / self.device.len(),
             nreps: self.nreps as usize,
             scalar_size: if self.float == "32" { 32 } else { 64 },
             use_gauss: self.use_gauss,
@@ -126,8 +127,9 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         return write_sources(cli, folder);
     }
     let problem = cli.discretisation().problem().map_err(refused)?;
-    let device = open(&cli.device)?;
-    let report = measure(&*device, &problem, cli.input(), cli.mapping.clone()).map_err(refused)?;
+    let opened = cli.device.iter().map(|name| open(name)).collect::<Result<Vec<_>, _>>()?;
+    let devices: Vec<&dyn Device> = opened.iter().map(|device| &**device).collect();
+    let report = measure(&devices, &problem, cli.input(), cli.mapping.as_ref()).map_err(refused)?;
     let json = serde_json::to_string(&report).map_err(|e| Failure::Refused(e.to_string()))?;
     match &cli.json {
         Some(path) => files::write(path, json + "\n").map_err(|e| Failure::of_write(path, &e))?,

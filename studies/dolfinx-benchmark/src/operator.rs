@@ -68,7 +68,8 @@ fn set_precision_of(memory: &mut Memory, precision: Precision) {
 
 /// The action of a form with its arrays on a device.
 pub struct Operator {
-    form: DeviceForm,
+    /// One for each list of cells.
+    forms: Vec<DeviceForm>,
     /// How the kernel is mapped.
     pub mapping: Mapping,
     /// Registers, spills and local memory, where the compiler tells.
@@ -77,7 +78,7 @@ pub struct Operator {
 
 impl Operator {
     /// Compiles the action of a form on a coefficient `u` by a mapping, or else the first one that is known, and
-    /// uploads what it reads of the mesh.
+    /// uploads what it reads of the mesh, of several lists of cells.
     ///
     /// # Errors
     /// A mapping that is refused, a device that refuses the code or has no room.
@@ -86,7 +87,7 @@ impl Operator {
         (form, name): (&Form, &str),
         mapping: Option<Mapping>,
         precision: Precision,
-        mut memory: Memory,
+        lists: impl IntoIterator<Item = Memory>,
     ) -> Result<Self, BenchmarkError> {
         let lowered = lowered(form, name)?;
         let attempt = |mapping: &Mapping| {
@@ -106,16 +107,28 @@ impl Operator {
             }
         };
         let definitions = definitions(&lowered, &recipe).map_err(BenchmarkError::Mapping)?;
-        set_up(device, &definitions, &mut memory)?;
-        set_precision_of(&mut memory, precision);
         let resources = executable.resources().map(ToString::to_string);
-        let mut form = DeviceForm::default();
-        form.add_kernel(device, &executable, &memory, ("y", &["u"]), None, &mut Arrays::default())?;
-        Ok(Self { form, mapping, resources })
+        let on_cells = |mut memory: Memory| {
+            set_up(device, &definitions, &mut memory)?;
+            set_precision_of(&mut memory, precision);
+            let mut form = DeviceForm::default();
+            form.add_kernel(device, &executable, &memory, ("y", &["u"]), None, &mut Arrays::default())?;
+            Ok(form)
+        };
+        let forms = lists.into_iter().map(on_cells).collect::<Result<_, BenchmarkError>>()?;
+        Ok(Self { forms, mapping, resources })
     }
 
-    /// Appends what adds the action on `u` to `y`.
-    pub fn add_to<'a>(&'a self, u: &'a Buffer, y: &'a Buffer, calls: &mut Vec<Call<'a>>) {
-        self.form.add_to(&[u], y, calls);
+    /// Appends what adds the action of the cells of a list on `u` to `y`.
+    pub fn add_to<'a>(
+        &'a self,
+        list: usize,
+        u: &'a Buffer,
+        y: &'a Buffer,
+        calls: &mut impl Extend<Call<'a>>,
+    ) {
+        if let Some(form) = self.forms.get(list) {
+            form.add_to(&[u], y, calls);
+        }
     }
 }

@@ -11,7 +11,9 @@ use kingpost::forms::numbering::Numbering;
 use kingpost::forms::quadrature::QuadratureScheme;
 use kingpost::forms::tabulated::Precision;
 use kingpost::interp::{Memory, Value};
-use kingpost::solve::facet_dofs;
+use kingpost::solve::{Partition, SharedPart, SolveError, facet_dofs};
+use rayon::prelude::*;
+use std::ops::Range;
 
 /// The coefficient of the benchmark.
 const KAPPA: f64 = 2.0;
@@ -180,19 +182,45 @@ impl Problem {
         &self.places
     }
 
-    /// The arguments of the action of a form in double precision, but for what it is applied to and its result.
+    /// The cells in parts, across the longest sides.
+    ///
+    /// # Errors
+    /// More parts than cells.
+    pub fn parts(&self, parts: usize) -> Result<Vec<SharedPart>, SolveError> {
+        let Self { mesh, numbering, places, free, .. } = self;
+        let map: Vec<i32> = numbering.dofs().par_iter().map(|dof| places[*dof as usize]).collect();
+        let part_of = match parts {
+            1 => vec![0; mesh.n_cells()],
+            _ => {
+                let centre = |vertices: &[u32]| {
+                    let sum = |axis: usize| {
+                        vertices.iter().map(|v| mesh.coordinates()[3 * *v as usize + axis]).sum::<f64>()
+                    };
+                    [0, 1, 2].map(sum)
+                };
+                let centres: Vec<[f64; 3]> = mesh.cells().par_chunks_exact(8).map(centre).collect();
+                let division = Partition::bisect(centres.as_flattened(), 3, parts)?;
+                (0..mesh.n_cells()).map(|cell| division.owner(cell as i32) as u32).collect()
+            }
+        };
+        SharedPart::all((&map, numbering.dofs_per_cell()), (self.n_dofs(), *free), &part_of, parts)
+    }
+
+    /// The arguments of the action of a form on some cells of a part in double precision, but for what it is
+    /// applied to and its result.
     #[must_use]
-    pub fn memory(&self) -> Memory {
-        let Self { mesh, numbering, places, .. } = self;
-        let dofs: Vec<i32> = numbering.dofs().iter().map(|dof| places[*dof as usize]).collect();
-        let vertices: Vec<i32> = mesh.cells().iter().map(|vertex| *vertex as i32).collect();
+    pub fn memory(&self, part: &SharedPart, cells: Range<usize>) -> Memory {
+        let Self { mesh, numbering, .. } = self;
+        let width = numbering.dofs_per_cell();
+        let of_cell = |cell: &u32| &mesh.cells()[8 * *cell as usize..][..8];
+        let vertices = part.cells[cells.clone()].par_iter().flat_map_iter(of_cell);
         Memory::new()
-            .param("n_cells", mesh.n_cells() as i64)
+            .param("n_cells", cells.len() as i64)
             .param("n_vertices", mesh.n_vertices() as i64)
-            .param("n_dofs", self.n_dofs() as i64)
+            .param("n_dofs", part.dofs.len() as i64)
             .value("coords", mesh.coordinates().to_vec())
-            .value("cell_vertices", Value::I32(vertices))
-            .value("dofs", Value::I32(dofs))
+            .value("cell_vertices", Value::I32(vertices.map(|vertex| *vertex as i32).collect()))
+            .value("dofs", Value::I32(part.map[width * cells.start..width * cells.end].to_vec()))
     }
 
     /// The source of the benchmark at the degrees of freedom.

@@ -2,6 +2,7 @@
 
 use crate::error::BenchmarkError;
 use crate::matrix::AssembledMatrix;
+use crate::part::Part;
 use crate::problem::Problem;
 use crate::solve::{System, Timed};
 use kingpost::Mapping;
@@ -26,9 +27,9 @@ pub struct Report {
 pub struct Input {
     /// Polynomial degree.
     pub p: usize,
-    /// Processes: one.
+    /// Devices, of which each has a process in the benchmark.
     pub mpi_size: usize,
-    /// Degrees of freedom that were asked for.
+    /// Degrees of freedom of a device that were asked for.
     pub ndofs_local_requested: usize,
     /// Actions, or iterations.
     pub nreps: usize,
@@ -89,8 +90,31 @@ pub struct Run {
     pub mapping: Mapping,
     /// Registers, spills and local memory, where the compiler tells.
     pub resources: Option<String>,
+    /// What each device has.
+    pub parts: Vec<Share>,
     /// Difference from the result of the assembled matrix, in units of its norm; none where there is none.
     pub matrix_error: Option<f64>,
+}
+
+/// What a device has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Share {
+    /// Cells that share degrees of freedom with other devices.
+    pub outer_cells: usize,
+    /// The other cells.
+    pub inner_cells: usize,
+    /// Degrees of freedom of these cells, prescribed ones included.
+    pub dofs: usize,
+    /// Numbers that are sent in each action.
+    pub sent: usize,
+}
+
+impl Share {
+    fn of(part: &Part<'_>) -> Self {
+        let [outer_cells, inner_cells] = part.n_cells();
+        Self { outer_cells, inner_cells, dofs: part.dofs().len(), sent: part.n_sent() }
+    }
 }
 
 impl Report {
@@ -107,17 +131,17 @@ impl Report {
     }
 }
 
-/// Runs the benchmark on what `input` asks for, whose operator is mapped by the default mapping if there is none.
+/// Runs the benchmark on devices and on what `input` asks for, whose operator is mapped by the default mapping if there is none.
 ///
 /// # Errors
 /// As [`System::new`] and [`System::solve`]. A result that is not that of the matrix is in the report.
 pub fn measure(
-    device: &dyn Device,
+    devices: &[&dyn Device],
     problem: &Problem,
     input: Input,
-    mapping: Option<Mapping>,
+    mapping: Option<&Mapping>,
 ) -> Result<Report, BenchmarkError> {
-    let system = System::new(device, problem, mapping)?;
+    let mut system = System::new(devices, problem, mapping)?;
     let b = system.load(problem)?;
     let Timed { result, seconds } = match input.cg {
         true => system.solve(&b, input.nreps)?,
@@ -141,11 +165,14 @@ pub fn measure(
         z_norm: expected.as_deref().map_or(0.0, norm),
         gdof_per_second: n_dofs as f64 * input.nreps as f64 / (1e9 * seconds),
     };
+    // parts are mapped alike, and cards of a host are alike as a rule
+    let (device, operator) = (devices[0].info(), &system.parts[0].operator);
     let run = Run {
-        device: device.info().name.clone(),
-        driver: device.info().driver.clone(),
-        mapping: system.operator.mapping.clone(),
-        resources: system.operator.resources.clone(),
+        device: device.name.clone(),
+        driver: device.driver.clone(),
+        mapping: operator.mapping.clone(),
+        resources: operator.resources.clone(),
+        parts: system.parts.iter().map(Share::of).collect(),
         matrix_error: expected.as_ref().map(|z| apart(z) / norm(z)),
     };
     Ok(Report { input, output, kingpost: run })

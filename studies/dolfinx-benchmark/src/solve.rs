@@ -1,92 +1,95 @@
-//! The operator with prescribed values, and conjugate gradients.
+//! The operator with prescribed values, and conjugate gradients, on one device or several.
 
 use crate::error::BenchmarkError;
-use crate::operator::Operator;
+use crate::part::Part;
 use crate::problem::Problem;
-use crate::vectors::{Vectors, download, upload};
 use kingpost::Mapping;
-use kingpost::forms::tabulated::Precision;
-use kingpost::runtime::{Buffer, Device};
-use kingpost::solve::{Call, run};
+use kingpost::runtime::Device;
+use kingpost::solve::{Communicator, Exchange, SharedPart, SolveError, in_parts};
 use std::time::Instant;
-
-/// Iterations that are one list of launches.
-const AT_ONCE: usize = 1000;
 
 /// What is computed again and again, and how long that takes by the wall clock.
 pub struct Timed {
     /// The result.
     pub result: Vec<f64>,
-    /// Seconds of all repetitions.
+    /// Seconds of all repetitions, of the part that takes longest.
     pub seconds: f64,
 }
 
-/// A problem on a device.
+/// A problem on its devices.
 pub struct System<'d> {
-    device: &'d dyn Device,
-    precision: Precision,
     n: usize,
     free: usize,
-    /// The operator without prescribed values.
-    pub operator: Operator,
-    vectors: Vectors,
-    /// Values that are prescribed, while they are not in their places.
-    kept: Buffer,
+    /// One for each device.
+    pub parts: Vec<Part<'d>>,
+    communicators: Vec<Box<dyn Communicator + 'd>>,
+}
+
+/// Does something for each part, the first in the caller's thread and each other in one of its own.
+fn each<I: Send, T: Send>(
+    parts: impl Iterator<Item = I>,
+    what: impl Fn(I) -> Result<T, BenchmarkError> + Sync,
+) -> Result<Vec<T>, BenchmarkError> {
+    let has_ended = |error: &_| matches!(error, BenchmarkError::Solve(SolveError::PartEnded { .. }));
+    in_parts(parts, &what, &what, has_ended)
 }
 
 impl<'d> System<'d> {
-    /// Compiles everything and uploads what is read of the mesh.
+    /// Divides the cells among devices, compiles everything and uploads what is read of the mesh.
     ///
     /// # Errors
-    /// As [`Operator::new`].
+    /// As [`Part::new`]; more devices than cells, cards that cannot exchange.
     pub fn new(
-        device: &'d dyn Device,
+        devices: &[&'d dyn Device],
         problem: &Problem,
-        mapping: Option<Mapping>,
+        mapping: Option<&Mapping>,
     ) -> Result<Self, BenchmarkError> {
-        let discretisation = &problem.discretisation;
-        let precision = discretisation.precision;
-        let (n, free) = (problem.n_dofs(), problem.free);
-        let form = (&discretisation.stiffness_action(), "stiffness");
-        // a buffer has a byte at least
-        let bytes = (precision.ty().bytes() * (n - free) as u64).max(1);
-        Ok(Self {
-            device,
-            precision,
-            n,
-            free,
-            operator: Operator::new(device, form, mapping, precision, problem.memory())?,
-            vectors: Vectors::new(device, precision)?,
-            kept: device.allocate(bytes)?,
-        })
+        let parts = problem.parts(devices.len())?;
+        let communicators = Exchange::between(devices).communicators(devices)?;
+        let numbered = parts.into_iter().zip(devices).enumerate();
+        let of_part = |(rank, (part, device)): (usize, (SharedPart, &&'d dyn Device))| {
+            Part::new(*device, problem, (rank, part), mapping.cloned())
+        };
+        let parts = each(numbered, of_part)?;
+        Ok(Self { n: problem.n_dofs(), free: problem.free, parts, communicators })
+    }
+
+    /// Does something in all parts at once: the results of all, and the seconds of the longest.
+    fn timed(
+        &mut self,
+        what: impl Fn(&Part<'d>, &dyn Communicator) -> Result<(Vec<f64>, f64), BenchmarkError> + Sync,
+    ) -> Result<Timed, BenchmarkError> {
+        type OfPart<'p, 'd> = (&'p mut Part<'d>, &'p mut Box<dyn Communicator + 'd>);
+        let of_part = |(part, communicator): OfPart<'_, 'd>| {
+            let done = what(part, &**communicator);
+            if done.is_err() {
+                communicator.abandon();
+            }
+            done
+        };
+        let done = each(self.parts.iter_mut().zip(&mut self.communicators), of_part)?;
+        let mut result = vec![f64::NAN; self.n];
+        let mut seconds: f64 = 0.0;
+        for (part, (values, of_part)) in self.parts.iter().zip(done) {
+            seconds = seconds.max(of_part);
+            part.dofs().iter().zip(values).for_each(|(dof, value)| result[*dof as usize] = value);
+        }
+        Ok(Timed { result, seconds })
     }
 
     /// The right-hand side, zero on the boundary.
     ///
     /// # Errors
-    /// As [`Operator::new`].
-    pub fn load(&self, problem: &Problem) -> Result<Vec<f64>, BenchmarkError> {
-        let form = (&problem.discretisation.load(), "load");
-        let load = Operator::new(self.device, form, None, self.precision, problem.memory())?;
-        let (f, b) = (self.vector(&problem.source())?, self.vector(&vec![0.0; self.n])?);
-        let mut calls = Vec::new();
-        load.add_to(&f, &b, &mut calls);
-        run(self.device, &calls)?;
-        let mut b = self.values(&b)?;
+    /// As [`Part::new`].
+    pub fn load(&mut self, problem: &Problem) -> Result<Vec<f64>, BenchmarkError> {
+        let f = problem.source();
+        let of_part = |part: &Part<'d>, communicator: &dyn Communicator| {
+            let start = Instant::now();
+            Ok((part.load(problem, &f, communicator)?, start.elapsed().as_secs_f64()))
+        };
+        let mut b = self.timed(of_part)?.result;
         b[self.free..].fill(0.0);
         Ok(b)
-    }
-
-    fn vector(&self, values: &[f64]) -> Result<Buffer, BenchmarkError> {
-        Ok(upload(self.device, self.precision, values)?)
-    }
-
-    fn values(&self, buffer: &Buffer) -> Result<Vec<f64>, BenchmarkError> {
-        Ok(download(self.device, self.precision, buffer)?)
-    }
-
-    fn sizes(&self) -> [(&'static str, usize); 2] {
-        [("n_free", self.free), ("n_dofs", self.n)]
     }
 
     /// Applies the operator to `u` a number of times; rows and columns of prescribed unknowns are those of the
@@ -94,55 +97,19 @@ impl<'d> System<'d> {
     ///
     /// # Errors
     /// A failing driver.
-    pub fn apply(&self, u: &[f64], repetitions: usize) -> Result<Timed, BenchmarkError> {
-        let (u, y) = (self.vector(u)?, self.vector(&vec![f64::NAN; self.n])?);
-        let Vectors { clear, hold, put_back, .. } = &self.vectors;
-        let (sizes, kept) = (self.sizes(), &self.kept);
-        let mut calls = vec![
-            Call::of(clear, &[("n", self.n)], &[("v", &y)]),
-            Call::of(hold, &sizes, &[("u", &u), ("kept", kept)]),
-        ];
-        self.operator.add_to(&u, &y, &mut calls);
-        calls.push(Call::of(put_back, &sizes, &[("kept", kept), ("u", &u), ("y", &y)]));
-        let start = Instant::now();
-        for _ in 0..repetitions {
-            run(self.device, &calls)?;
-        }
-        let seconds = start.elapsed().as_secs_f64();
-        Ok(Timed { result: self.values(&y)?, seconds })
+    pub fn apply(&mut self, u: &[f64], repetitions: usize) -> Result<Timed, BenchmarkError> {
+        self.timed(|part, communicator| part.apply(u, repetitions, communicator))
     }
 
     /// Solves for `b`, which is zero on the boundary, from zero, by a number of iterations.
     ///
     /// # Errors
     /// A failing driver, a residual that is zero too early.
-    pub fn solve(&self, b: &[f64], iterations: usize) -> Result<Timed, BenchmarkError> {
-        let zeros = vec![0.0; self.n];
-        let [r, p, x, q] = [self.vector(b)?, self.vector(b)?, self.vector(&zeros)?, self.vector(&zeros)?];
-        let sums = || self.device.allocate(8 * (iterations as u64 + 1));
-        let [rr, pq] = [sums()?, sums()?];
-        [&rr, &pq].into_iter().try_for_each(|sums| self.device.fill(sums, 0))?;
-        let Vectors { dot, residual, direction, .. } = &self.vectors;
-        let sizes = |k: usize| [&self.sizes()[..], &[("n_sums", iterations + 1), ("k", k)]].concat();
-        let start = Instant::now();
-        run(self.device, &[Call::of(dot, &sizes(0), &[("v", &r), ("w", &r), ("sums", &rr)])])?;
-        for first in (0..iterations).step_by(AT_ONCE) {
-            let mut calls = Vec::new();
-            for k in first..iterations.min(first + AT_ONCE) {
-                let sizes = sizes(k);
-                self.operator.add_to(&p, &q, &mut calls);
-                calls.push(Call::of(dot, &sizes, &[("v", &p), ("w", &q), ("sums", &pq)]));
-                calls.push(Call::of(residual, &sizes, &[("pq", &pq), ("q", &q), ("r", &r), ("rr", &rr)]));
-                let arrays = [("rr", &rr), ("pq", &pq), ("r", &r), ("x", &x), ("p", &p), ("q", &q)];
-                calls.push(Call::of(direction, &sizes, &arrays));
-            }
-            run(self.device, &calls)?;
-        }
-        let seconds = start.elapsed().as_secs_f64();
-        let result = self.values(&x)?;
-        if result.iter().any(|x| !x.is_finite()) {
+    pub fn solve(&mut self, b: &[f64], iterations: usize) -> Result<Timed, BenchmarkError> {
+        let timed = self.timed(|part, communicator| part.solve(b, iterations, communicator))?;
+        if timed.result.iter().any(|x| !x.is_finite()) {
             return Err(BenchmarkError::Spent { iterations, free: self.free });
         }
-        Ok(Timed { result, seconds })
+        Ok(timed)
     }
 }

@@ -5,13 +5,16 @@ use kingpost::runtime::{Buffer, Device, Executable, RuntimeError, buffer_of, dow
 use kingpost::solve::{SolveError, compile_text};
 
 /// The kernels on vectors, as texts with a type called `REAL`, by their names.
-pub const TEXTS: [(&str, &str); 6] = [
+pub const TEXTS: [(&str, &str); 9] = [
     ("clear", include_str!("vectors/clear.kingpost")),
     ("hold", include_str!("vectors/hold.kingpost")),
     ("put_back", include_str!("vectors/put_back.kingpost")),
     ("dot", include_str!("vectors/dot.kingpost")),
     ("residual", include_str!("vectors/residual.kingpost")),
     ("direction", include_str!("vectors/direction.kingpost")),
+    ("turn", include_str!("vectors/turn.kingpost")),
+    ("pack", include_str!("vectors/pack.kingpost")),
+    ("combine", include_str!("vectors/combine.kingpost")),
 ];
 
 /// A text in a precision.
@@ -34,6 +37,12 @@ pub struct Vectors {
     pub residual: Executable,
     /// `x += (rr[k]/pq[k]) p`, `p = r + (rr[k + 1]/rr[k]) p` and `q = 0`.
     pub direction: Executable,
+    /// The last sum becomes the first one.
+    pub turn: Executable,
+    /// `packed = q[at]`.
+    pub pack: Executable,
+    /// `q[at]` becomes the sum over all parts.
+    pub combine: Executable,
 }
 
 impl Vectors {
@@ -52,6 +61,9 @@ impl Vectors {
             dot: next()?,
             residual: next()?,
             direction: next()?,
+            turn: next()?,
+            pack: next()?,
+            combine: next()?,
         })
     }
 }

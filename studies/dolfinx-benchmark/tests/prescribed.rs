@@ -22,12 +22,14 @@ fn rows_and_columns_of_prescribed_unknowns_are_those_of_the_identity() {
     let problem = discretisation.problem().unwrap();
     let u = Random::new(7).numbers(problem.n_dofs());
     let expected = AssembledMatrix::new(&problem).unwrap().multiply(&u);
-    for device in ["c", "opencl"].map(|name| open(name).unwrap()) {
-        let found = System::new(&*device, &problem, None).unwrap().apply(&u, 3).unwrap().result;
+    for names in [&["c"][..], &["opencl"], &["c", "c"], &["c", "opencl", "c"]] {
+        let devices: Vec<_> = names.iter().map(|name| open(name).unwrap()).collect();
+        let devices: Vec<_> = devices.iter().map(|device| &**device).collect();
+        let found = System::new(&devices, &problem, None).unwrap().apply(&u, 3).unwrap().result;
         assert_eq!(found[problem.free..], u[problem.free..]);
         for (place, (y, z)) in found.iter().zip(&expected).enumerate() {
             // some hundred terms of numbers below 20
-            assert!((y - z).abs() < 1e-12, "{place}: {y} {z}");
+            assert!((y - z).abs() < 1e-12, "{names:?}, {place}: {y} {z}");
         }
     }
 }
