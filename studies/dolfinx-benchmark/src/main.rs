@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use study_dolfinx_benchmark::error::BenchmarkError;
 use study_dolfinx_benchmark::operator::text;
+use study_dolfinx_benchmark::part::How;
 use study_dolfinx_benchmark::problem::{Discretisation, cells_for};
 use study_dolfinx_benchmark::report::{Input, measure};
 use study_dolfinx_benchmark::vectors::{TEXTS, in_precision};
@@ -68,6 +69,9 @@ struct Cli {
     /// Mapping of the operator in JSON instead of the default one
     #[arg(long, value_name = "JSON", value_parser = mapping)]
     mapping: Option<Mapping>,
+    /// Launch kernels and send messages one by one each time, rather than as graphs of a card
+    #[arg(long)]
+    unrecorded: bool,
     /// Run nothing, and write the kernels into this folder as texts, the operator by --mapping
     #[arg(long, value_name = "DIR")]
     sources: Option<PathBuf>,
@@ -129,7 +133,8 @@ fn run(cli: &Cli) -> Result<(), Failure> {
     let problem = cli.discretisation().problem().map_err(refused)?;
     let opened = cli.device.iter().map(|name| open(name)).collect::<Result<Vec<_>, _>>()?;
     let devices: Vec<&dyn Device> = opened.iter().map(|device| &**device).collect();
-    let report = measure(&devices, &problem, cli.input(), cli.mapping.as_ref()).map_err(refused)?;
+    let how = How { mapping: cli.mapping.as_ref(), is_recorded: !cli.unrecorded };
+    let report = measure(&devices, &problem, cli.input(), &how).map_err(refused)?;
     let json = serde_json::to_string(&report).map_err(|e| Failure::Refused(e.to_string()))?;
     match &cli.json {
         Some(path) => files::write(path, json + "\n").map_err(|e| Failure::of_write(path, &e))?,

@@ -3,11 +3,11 @@
 use crate::error::BenchmarkError;
 use crate::operator::Operator;
 use crate::problem::Problem;
-use crate::vectors::{Vectors, download, upload};
+use crate::vectors::{Vectors, download, upload, upload_to};
 use kingpost::Mapping;
 use kingpost::forms::tabulated::Precision;
 use kingpost::runtime::{Begun, Buffer, Device, RuntimeError, buffer_of};
-use kingpost::solve::{Call, Communicator, Queue, SharedPart, Wire};
+use kingpost::solve::{Call, Communicator, Queue, Repeatable, SharedPart, Wire};
 use std::ops::Range;
 use std::time::Instant;
 
@@ -30,6 +30,18 @@ pub struct Part<'d> {
     kept: Buffer,
     /// None where there are no other parts.
     shared: Option<Shared>,
+    /// Whether launches and messages that repeat are recorded, on cards as graphs.
+    is_recorded: bool,
+}
+
+/// What comes out of a part.
+pub struct OfPart {
+    /// The values at its degrees of freedom.
+    pub values: Vec<f64>,
+    /// Seconds of all repetitions by the wall clock.
+    pub seconds: f64,
+    /// Seconds of two repetitions before: cards connect in the first one, and record the second one.
+    pub turns: [f64; 2],
 }
 
 /// What becomes of unknowns of several parts.
@@ -96,7 +108,7 @@ impl<'d> Part<'d> {
         device: &'d dyn Device,
         problem: &Problem,
         (rank, part): (usize, SharedPart),
-        mapping: Option<Mapping>,
+        how: &How<'_>,
     ) -> Result<Self, BenchmarkError> {
         let precision = problem.discretisation.precision;
         let form = (&problem.discretisation.stiffness_action(), "stiffness");
@@ -106,7 +118,7 @@ impl<'d> Part<'d> {
         Ok(Self {
             device,
             precision,
-            operator: Operator::new(device, form, mapping, precision, memories)?,
+            operator: Operator::new(device, form, how.mapping.cloned(), precision, memories)?,
             vectors: Vectors::new(device, precision)?,
             kept: device.allocate(bytes)?,
             shared: match part.peers.is_empty() {
@@ -114,6 +126,7 @@ impl<'d> Part<'d> {
                 false => Some(Shared::new(device, rank, &part)?),
             },
             part,
+            is_recorded: how.is_recorded,
         })
     }
 
@@ -195,6 +208,32 @@ impl<'d> Part<'d> {
         Ok(self.values(&b)?)
     }
 
+    /// Does what is repeatable twice: cards are connected then, and have recorded it.
+    fn prepare(
+        &self,
+        again: &Again<'_, '_>,
+        communicator: &dyn Communicator,
+    ) -> Result<[f64; 2], BenchmarkError> {
+        let mut turns = [0.0; 2];
+        for seconds in &mut turns {
+            let start = Instant::now();
+            finish(communicator, again.begin(communicator)?)?;
+            *seconds = start.elapsed().as_secs_f64();
+        }
+        Ok(turns)
+    }
+
+    fn again<'q>(
+        &self,
+        queue: &'q Queue<'q>,
+        communicator: &dyn Communicator,
+    ) -> Result<Again<'q, 'q>, BenchmarkError> {
+        Ok(match self.is_recorded {
+            true => Again::Recorded(communicator.repeatable(queue)?),
+            false => Again::Launched(queue),
+        })
+    }
+
     /// Applies the operator to `u` a number of times, as [`System::apply`](crate::solve::System::apply).
     ///
     /// # Errors
@@ -204,7 +243,7 @@ impl<'d> Part<'d> {
         u: &[f64],
         repetitions: usize,
         communicator: &dyn Communicator,
-    ) -> Result<(Vec<f64>, f64), BenchmarkError> {
+    ) -> Result<OfPart, BenchmarkError> {
         let (u, y) = (self.vector(u)?, self.filled(f64::NAN)?);
         let Vectors { clear, hold, put_back, .. } = &self.vectors;
         let (sizes, kept) = (self.sizes(), &self.kept);
@@ -213,13 +252,14 @@ impl<'d> Part<'d> {
         queue.push(Call::of(hold, &sizes, &[("u", &u), ("kept", kept)]));
         self.add(&self.operator, &u, &y, &mut queue);
         queue.push(Call::of(put_back, &sizes, &[("kept", kept), ("u", &u), ("y", &y)]));
-        let repeatable = communicator.repeatable(&queue)?;
+        let again = self.again(&queue, communicator)?;
+        let turns = self.prepare(&again, communicator)?;
         let start = Instant::now();
         for _ in 0..repetitions {
-            finish(communicator, communicator.begin(&repeatable)?)?;
+            finish(communicator, again.begin(communicator)?)?;
         }
         let seconds = start.elapsed().as_secs_f64();
-        Ok((self.values(&y)?, seconds))
+        Ok(OfPart { values: self.values(&y)?, seconds, turns })
     }
 
     fn sizes(&self) -> [(&'static str, usize); 2] {
@@ -235,12 +275,8 @@ impl<'d> Part<'d> {
         b: &[f64],
         iterations: usize,
         communicator: &dyn Communicator,
-    ) -> Result<(Vec<f64>, f64), BenchmarkError> {
-        let sums = || {
-            let sums = self.device.allocate(8 * (AT_ONCE as u64 + 1))?;
-            self.device.fill(&sums, 0)?;
-            Ok::<_, RuntimeError>(sums)
-        };
+    ) -> Result<OfPart, BenchmarkError> {
+        let sums = || self.device.allocate(8 * (AT_ONCE as u64 + 1));
         let state = State {
             r: self.vector(b)?,
             p: self.vector(b)?,
@@ -250,20 +286,30 @@ impl<'d> Part<'d> {
             pq: sums()?,
         };
         let [first, some, rest] = [0, AT_ONCE, iterations % AT_ONCE].map(|n| self.iterations(n, &state));
-        let [some, rest] = [&some, &rest].map(|queue| communicator.repeatable(queue));
-        let (some, rest) = (some?, rest?);
+        let (some, rest) = (self.again(&some, communicator)?, self.again(&rest, communicator)?);
+        let turns = self.prepare(&some, communicator)?;
+        // from the beginning
+        self.reset(&state, b)?;
         let start = Instant::now();
         communicator.perform(&first)?;
         let mut begun = Vec::new();
         for _ in 0..iterations / AT_ONCE {
-            begun.push(communicator.begin(&some)?);
+            begun.push(some.begin(communicator)?);
         }
         if !iterations.is_multiple_of(AT_ONCE) {
-            begun.push(communicator.begin(&rest)?);
+            begun.push(rest.begin(communicator)?);
         }
         begun.into_iter().try_for_each(|begun| finish(communicator, begun))?;
         let seconds = start.elapsed().as_secs_f64();
-        Ok((self.values(&state.x)?, seconds))
+        Ok(OfPart { values: self.values(&state.x)?, seconds, turns })
+    }
+
+    fn reset(&self, state: &State, b: &[f64]) -> Result<(), RuntimeError> {
+        let State { r, p, x, q, rr, pq } = state;
+        let own: Vec<f64> = self.part.dofs.iter().map(|dof| b[*dof as usize]).collect();
+        [r, p].into_iter().try_for_each(|v| upload_to(self.device, self.precision, v, &own))?;
+        // zeros of any type
+        [x, q, rr, pq].into_iter().try_for_each(|v| self.device.fill(v, 0))
     }
 
     /// Some iterations and what goes on from them; of none, the first sum.
@@ -294,6 +340,32 @@ impl<'d> Part<'d> {
         }
         queue.push(Call::of(turn, &[("n_sums", n_sums)], &[("rr", rr), ("pq", pq)]));
         queue
+    }
+}
+
+/// How parts are set up.
+pub struct How<'m> {
+    /// The mapping of the operator; none for the default one.
+    pub mapping: Option<&'m Mapping>,
+    /// Whether launches and messages that repeat are recorded, on cards as graphs.
+    pub is_recorded: bool,
+}
+
+/// What is done again and again.
+enum Again<'r, 'q> {
+    Recorded(Repeatable<'r>),
+    Launched(&'q Queue<'q>),
+}
+
+impl Again<'_, '_> {
+    fn begin(&self, communicator: &dyn Communicator) -> Result<Option<Begun<'_>>, BenchmarkError> {
+        match self {
+            Self::Recorded(repeatable) => Ok(communicator.begin(repeatable)?),
+            Self::Launched(queue) => {
+                communicator.perform(queue)?;
+                Ok(None)
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::BenchmarkError;
 use crate::matrix::AssembledMatrix;
-use crate::part::Part;
+use crate::part::{How, Part};
 use crate::problem::Problem;
 use crate::solve::{System, Timed};
 use kingpost::Mapping;
@@ -92,6 +92,11 @@ pub struct Run {
     pub resources: Option<String>,
     /// What each device has.
     pub parts: Vec<Share>,
+    /// Seconds of two repetitions before those that are timed, in conjugate gradients of ten iterations each: cards
+    /// connect in the first one, and record the second one.
+    pub turns_s: [f64; 2],
+    /// Whether repetitions are recorded, on cards as graphs.
+    pub is_recorded: bool,
     /// Difference from the result of the assembled matrix, in units of its norm; none where there is none.
     pub matrix_error: Option<f64>,
 }
@@ -131,7 +136,7 @@ impl Report {
     }
 }
 
-/// Runs the benchmark on devices and on what `input` asks for, whose operator is mapped by the default mapping if there is none.
+/// Runs the benchmark on devices and on what `input` asks for, set up as `how` says.
 ///
 /// # Errors
 /// As [`System::new`] and [`System::solve`]. A result that is not that of the matrix is in the report.
@@ -139,11 +144,11 @@ pub fn measure(
     devices: &[&dyn Device],
     problem: &Problem,
     input: Input,
-    mapping: Option<&Mapping>,
+    how: &How<'_>,
 ) -> Result<Report, BenchmarkError> {
-    let mut system = System::new(devices, problem, mapping)?;
+    let mut system = System::new(devices, problem, how)?;
     let b = system.load(problem)?;
-    let Timed { result, seconds } = match input.cg {
+    let Timed { result, seconds, turns } = match input.cg {
         true => system.solve(&b, input.nreps)?,
         false => system.apply(&b, input.nreps)?,
     };
@@ -173,6 +178,8 @@ pub fn measure(
         mapping: operator.mapping.clone(),
         resources: operator.resources.clone(),
         parts: system.parts.iter().map(Share::of).collect(),
+        turns_s: turns,
+        is_recorded: how.is_recorded,
         matrix_error: expected.as_ref().map(|z| apart(z) / norm(z)),
     };
     Ok(Report { input, output, kingpost: run })

@@ -1,12 +1,10 @@
 //! The operator with prescribed values, and conjugate gradients, on one device or several.
 
 use crate::error::BenchmarkError;
-use crate::part::Part;
+use crate::part::{How, OfPart, Part};
 use crate::problem::Problem;
-use kingpost::Mapping;
 use kingpost::runtime::Device;
 use kingpost::solve::{Communicator, Exchange, SharedPart, SolveError, in_parts};
-use std::time::Instant;
 
 /// What is computed again and again, and how long that takes by the wall clock.
 pub struct Timed {
@@ -14,6 +12,8 @@ pub struct Timed {
     pub result: Vec<f64>,
     /// Seconds of all repetitions, of the part that takes longest.
     pub seconds: f64,
+    /// Seconds of two repetitions before: cards connect in the first one, and record the second one.
+    pub turns: [f64; 2],
 }
 
 /// A problem on its devices.
@@ -39,16 +39,12 @@ impl<'d> System<'d> {
     ///
     /// # Errors
     /// As [`Part::new`]; more devices than cells, cards that cannot exchange.
-    pub fn new(
-        devices: &[&'d dyn Device],
-        problem: &Problem,
-        mapping: Option<&Mapping>,
-    ) -> Result<Self, BenchmarkError> {
+    pub fn new(devices: &[&'d dyn Device], problem: &Problem, how: &How<'_>) -> Result<Self, BenchmarkError> {
         let parts = problem.parts(devices.len())?;
         let communicators = Exchange::between(devices).communicators(devices)?;
         let numbered = parts.into_iter().zip(devices).enumerate();
         let of_part = |(rank, (part, device)): (usize, (SharedPart, &&'d dyn Device))| {
-            Part::new(*device, problem, (rank, part), mapping.cloned())
+            Part::new(*device, problem, (rank, part), how)
         };
         let parts = each(numbered, of_part)?;
         Ok(Self { n: problem.n_dofs(), free: problem.free, parts, communicators })
@@ -57,10 +53,10 @@ impl<'d> System<'d> {
     /// Does something in all parts at once: the results of all, and the seconds of the longest.
     fn timed(
         &mut self,
-        what: impl Fn(&Part<'d>, &dyn Communicator) -> Result<(Vec<f64>, f64), BenchmarkError> + Sync,
+        what: impl Fn(&Part<'d>, &dyn Communicator) -> Result<OfPart, BenchmarkError> + Sync,
     ) -> Result<Timed, BenchmarkError> {
-        type OfPart<'p, 'd> = (&'p mut Part<'d>, &'p mut Box<dyn Communicator + 'd>);
-        let of_part = |(part, communicator): OfPart<'_, 'd>| {
+        type WithCommunicator<'p, 'd> = (&'p mut Part<'d>, &'p mut Box<dyn Communicator + 'd>);
+        let of_part = |(part, communicator): WithCommunicator<'_, 'd>| {
             let done = what(part, &**communicator);
             if done.is_err() {
                 communicator.abandon();
@@ -68,13 +64,13 @@ impl<'d> System<'d> {
             done
         };
         let done = each(self.parts.iter_mut().zip(&mut self.communicators), of_part)?;
-        let mut result = vec![f64::NAN; self.n];
-        let mut seconds: f64 = 0.0;
-        for (part, (values, of_part)) in self.parts.iter().zip(done) {
-            seconds = seconds.max(of_part);
-            part.dofs().iter().zip(values).for_each(|(dof, value)| result[*dof as usize] = value);
+        let mut all = Timed { result: vec![f64::NAN; self.n], seconds: 0.0, turns: [0.0; 2] };
+        for (part, OfPart { values, seconds, turns }) in self.parts.iter().zip(done) {
+            all.seconds = all.seconds.max(seconds);
+            all.turns.iter_mut().zip(turns).for_each(|(all, turn)| *all = all.max(turn));
+            part.dofs().iter().zip(values).for_each(|(dof, value)| all.result[*dof as usize] = value);
         }
-        Ok(Timed { result, seconds })
+        Ok(all)
     }
 
     /// The right-hand side, zero on the boundary.
@@ -84,8 +80,7 @@ impl<'d> System<'d> {
     pub fn load(&mut self, problem: &Problem) -> Result<Vec<f64>, BenchmarkError> {
         let f = problem.source();
         let of_part = |part: &Part<'d>, communicator: &dyn Communicator| {
-            let start = Instant::now();
-            Ok((part.load(problem, &f, communicator)?, start.elapsed().as_secs_f64()))
+            Ok(OfPart { values: part.load(problem, &f, communicator)?, seconds: 0.0, turns: [0.0; 2] })
         };
         let mut b = self.timed(of_part)?.result;
         b[self.free..].fill(0.0);

@@ -1,7 +1,9 @@
 //! The kernels on vectors, in either precision.
 
 use kingpost::forms::tabulated::Precision;
-use kingpost::runtime::{Buffer, Device, Executable, RuntimeError, buffer_of, download_values};
+use kingpost::runtime::{
+    Buffer, Device, Executable, RuntimeError, buffer_of, download_values, upload_values,
+};
 use kingpost::solve::{SolveError, compile_text};
 
 /// The kernels on vectors, as texts with a type called `REAL`, by their names.
@@ -76,6 +78,24 @@ pub fn upload(device: &dyn Device, precision: Precision, values: &[f64]) -> Resu
     match precision {
         Precision::F32 => buffer_of(device, &values.iter().map(|x| *x as f32).collect::<Vec<_>>()),
         Precision::F64 | Precision::C64 | Precision::C128 => buffer_of(device, values),
+    }
+}
+
+/// The same into a buffer that is there.
+///
+/// # Errors
+/// Another length.
+pub fn upload_to(
+    device: &dyn Device,
+    precision: Precision,
+    buffer: &Buffer,
+    values: &[f64],
+) -> Result<(), RuntimeError> {
+    match precision {
+        Precision::F32 => {
+            upload_values(device, buffer, &values.iter().map(|x| *x as f32).collect::<Vec<_>>())
+        }
+        Precision::F64 | Precision::C64 | Precision::C128 => upload_values(device, buffer, values),
     }
 }
 

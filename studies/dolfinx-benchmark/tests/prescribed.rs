@@ -5,6 +5,7 @@ use kingpost::Random;
 use kingpost::forms::tabulated::Precision;
 use kingpost::runtime::open;
 use study_dolfinx_benchmark::matrix::AssembledMatrix;
+use study_dolfinx_benchmark::part::How;
 use study_dolfinx_benchmark::problem::{Discretisation, cells_for};
 use study_dolfinx_benchmark::solve::System;
 
@@ -22,10 +23,11 @@ fn rows_and_columns_of_prescribed_unknowns_are_those_of_the_identity() {
     let problem = discretisation.problem().unwrap();
     let u = Random::new(7).numbers(problem.n_dofs());
     let expected = AssembledMatrix::new(&problem).unwrap().multiply(&u);
+    let how = How { mapping: None, is_recorded: true };
     for names in [&["c"][..], &["opencl"], &["c", "c"], &["c", "opencl", "c"]] {
         let devices: Vec<_> = names.iter().map(|name| open(name).unwrap()).collect();
         let devices: Vec<_> = devices.iter().map(|device| &**device).collect();
-        let found = System::new(&devices, &problem, None).unwrap().apply(&u, 3).unwrap().result;
+        let found = System::new(&devices, &problem, &how).unwrap().apply(&u, 3).unwrap().result;
         assert_eq!(found[problem.free..], u[problem.free..]);
         for (place, (y, z)) in found.iter().zip(&expected).enumerate() {
             // some hundred terms of numbers below 20
