@@ -39,6 +39,12 @@ impl<'a> Call<'a> {
         Ok(device.prepare(self.executable, &self.args)?)
     }
 
+    /// Whether each launch allocates arrays of its own, and is waited for.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn has_scratch(&self) -> bool {
+        self.executable.plan().args.iter().any(|spec| matches!(spec.kind, ArgKind::Scratch { .. }))
+    }
+
     /// Bytes of the arrays of the kernel, twice those that it reads and writes: what it moves if each
     /// array is moved once.
     #[must_use]

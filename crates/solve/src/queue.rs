@@ -76,6 +76,12 @@ impl<'a> Queue<'a> {
         Ok(device.record(&prepared)?)
     }
 
+    /// Whether its kernels can be recorded.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn is_recordable(&self) -> bool {
+        !self.calls().any(Call::has_scratch)
+    }
+
     fn calls(&self) -> impl Iterator<Item = &Call<'a>> {
         self.0.iter().filter_map(|item| match item {
             Item::Call(call) => Some(call),

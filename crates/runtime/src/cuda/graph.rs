@@ -71,10 +71,22 @@ impl Graph {
     ) -> Result<Self, RuntimeError> {
         let stream = result::stream::create(result::stream::StreamKind::NonBlocking)
             .map_err(context.failed("cuStreamCreate"))?;
-        let graph = captured(context, put, stream);
+        let graph = Self::on(context, stream, || put(stream));
         // SAFETY: created above, and nothing runs on it: what was put there went into the graph.
         let destroyed = unsafe { result::stream::destroy(stream) };
         let graph = graph?;
+        destroyed.map_err(context.failed("cuStreamDestroy"))?;
+        Ok(graph)
+    }
+
+    /// The graph of what `put` puts on a stream, and on others that wait for it and that it waits for in the
+    /// end; the context is current.
+    pub(super) fn on<E: From<RuntimeError>>(
+        context: &Arc<Context>,
+        stream: sys::CUstream,
+        put: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let graph = captured(context, put, stream)?;
         let mut exec = std::ptr::null_mut();
         // SAFETY: the graph was captured above.
         let made = unsafe { sys::cuGraphInstantiateWithFlags(&mut exec, graph, 0) }.result();
@@ -83,7 +95,6 @@ impl Graph {
         made.map_err(context.failed("cuGraphInstantiateWithFlags"))?;
         let graph = Self { exec, context: Arc::clone(context) };
         forgotten.map_err(context.failed("cuGraphDestroy"))?;
-        destroyed.map_err(context.failed("cuStreamDestroy"))?;
         Ok(graph)
     }
 
@@ -115,17 +126,17 @@ impl Replay for Graph {
 }
 
 /// What `put` puts on a stream that holds nothing else, as a graph.
-fn captured(
+fn captured<E: From<RuntimeError>>(
     context: &Context,
-    put: impl FnOnce(sys::CUstream) -> Result<(), RuntimeError>,
+    put: impl FnOnce() -> Result<(), E>,
     stream: sys::CUstream,
-) -> Result<sys::CUgraph, RuntimeError> {
+) -> Result<sys::CUgraph, E> {
     let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
     // SAFETY: a stream of the current context that is not the default one.
     unsafe { sys::cuStreamBeginCapture_v2(stream, mode) }
         .result()
         .map_err(context.failed("cuStreamBeginCapture"))?;
-    let put = put(stream);
+    let put = put();
     let mut graph = std::ptr::null_mut();
     // SAFETY: the capture began above; it ends whatever became of the launches.
     let ended = unsafe { sys::cuStreamEndCapture(stream, &mut graph) }.result();

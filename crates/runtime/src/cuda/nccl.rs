@@ -4,6 +4,7 @@
 //! the packages of distributions have `libnccl.so.2`.
 
 use super::context::{Context, CudaMemory, driver_error};
+use super::graph::Graph;
 use super::toolkit;
 use crate::device::{Backend, Buffer, Device, Stream};
 use crate::error::{RuntimeError, Unavailable};
@@ -120,6 +121,9 @@ pub struct Piece<'b> {
     pub count: usize,
 }
 
+/// What a [`Rank`] recorded.
+pub struct RankGraph(Graph);
+
 /// A card among others, to be used by a thread of its own: transfers and sums wait for the other
 /// cards.
 ///
@@ -217,7 +221,7 @@ impl Rank {
             return Ok(());
         }
         self.context.enter()?;
-        self.record(self.packed, self.work)?;
+        self.mark(self.packed, self.work)?;
         self.wait_for(self.packed, self.transfers)?;
         self.start()?;
         let nccl = self.group.nccl;
@@ -234,7 +238,7 @@ impl Rank {
             }
         }
         self.end()?;
-        self.record(self.arrived, self.transfers)
+        self.mark(self.arrived, self.transfers)
     }
 
     /// Lets later kernels wait for what the exchange brings.
@@ -262,6 +266,26 @@ impl Rank {
             self.group.nccl.done("ncclAllReduce", code)?;
         }
         self.end()
+    }
+
+    /// What `put` asks of this card as one graph: kernels on [`Rank::stream`], sums, and exchanges, each of which
+    /// is [finished](Rank::finish_exchange). Nothing runs. Numbers were exchanged and summed once before, because
+    /// cards connect then.
+    ///
+    /// # Errors
+    /// What `put` returns; a failing driver.
+    pub fn record<E: From<RuntimeError>>(&self, put: impl FnOnce() -> Result<(), E>) -> Result<RankGraph, E> {
+        self.context.enter()?;
+        Ok(RankGraph(Graph::on(&self.context, self.work, put)?))
+    }
+
+    /// Does what was recorded on this card once more, after all before.
+    ///
+    /// # Errors
+    /// A failing driver.
+    pub fn replay(&self, graph: &RankGraph) -> Result<(), RuntimeError> {
+        self.context.enter()?;
+        graph.0.launch(self.work)
     }
 
     /// Waits for all of its kernels and sums.
@@ -300,14 +324,14 @@ impl Rank {
         self.group.nccl.done("ncclGroupEnd", unsafe { (self.group.nccl.group_end)() })
     }
 
-    fn record(&self, event: sys::CUevent, stream: sys::CUstream) -> Result<(), RuntimeError> {
+    fn mark(&self, event: sys::CUevent, stream: sys::CUstream) -> Result<(), RuntimeError> {
         // SAFETY: both were made in `new`, in the context that is current.
         unsafe { result::event::record(event, stream) }.map_err(self.context.failed("cuEventRecord"))
     }
 
     fn wait_for(&self, event: sys::CUevent, stream: sys::CUstream) -> Result<(), RuntimeError> {
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-        // SAFETY: as in `record`.
+        // SAFETY: as in `mark`.
         unsafe { result::stream::wait_event(stream, event, flags) }
             .map_err(self.context.failed("cuStreamWaitEvent"))
     }

@@ -26,7 +26,7 @@ pub trait Communicator: Send {
     /// # Errors
     /// As [`Communicator::perform`].
     fn repeatable<'q>(&self, queue: &'q Queue<'q>) -> Result<Repeatable<'q>, SolveError> {
-        Ok(Repeatable { queue, recorded: None })
+        Ok(Repeatable::of(queue))
     }
 
     /// Does what a queue asks for once more. What was begun and has not been [finished](Communicator::finish)
@@ -64,9 +64,24 @@ pub trait Communicator: Send {
 
 /// A queue that is performed often.
 pub struct Repeatable<'q> {
-    queue: &'q Queue<'q>,
+    pub(super) queue: &'q Queue<'q>,
     /// Its kernels, where it has nothing else.
     recorded: Option<Recorded<'q>>,
+    /// All of it on a card among others, once that did it.
+    #[cfg(feature = "cuda")]
+    pub(super) of_rank: super::nccl::OfRank,
+}
+
+impl<'q> Repeatable<'q> {
+    /// One of which nothing was recorded.
+    fn of(queue: &'q Queue<'q>) -> Self {
+        Self {
+            queue,
+            recorded: None,
+            #[cfg(feature = "cuda")]
+            of_rank: super::nccl::OfRank::default(),
+        }
+    }
 }
 
 /// What communicators do with neighbouring entries of a queue.
@@ -133,7 +148,7 @@ impl Communicator for Alone<'_> {
     }
 
     fn repeatable<'q>(&self, queue: &'q Queue<'q>) -> Result<Repeatable<'q>, SolveError> {
-        Ok(Repeatable { queue, recorded: Some(queue.record(self.device)?) })
+        Ok(Repeatable { recorded: Some(queue.record(self.device)?), ..Repeatable::of(queue) })
     }
 
     fn begin<'r>(&self, repeatable: &'r Repeatable<'_>) -> Result<Option<Begun<'r>>, SolveError> {
