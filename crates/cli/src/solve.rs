@@ -87,7 +87,8 @@ pub fn run(args: &SolveArgs) -> Result<(), Failure> {
     let devices: Vec<&dyn Device> = devices.iter().map(|device| &**device).collect();
     let exchange = args.exchange.unwrap_or_else(|| Exchange::between(&devices));
     progress.stage("reading the mesh");
-    let mesh = mesh(args, problem, &devices)?;
+    let (mesh, size) = mesh(args, problem, &devices)?;
+    let devices = taken(args, exchange, devices, size);
     progress.stage("setting up");
     let setup = BoundaryValueSetup {
         problem,
@@ -145,7 +146,11 @@ fn options(args: &SolveArgs, problem: BoundaryValueProblem) -> Result<NewtonOpti
 }
 
 /// The mesh of a file, or a unit mesh that is refused before it is made if its system does not fit.
-fn mesh(args: &SolveArgs, problem: BoundaryValueProblem, devices: &[&dyn Device]) -> Result<Mesh, Failure> {
+fn mesh(
+    args: &SolveArgs,
+    problem: BoundaryValueProblem,
+    devices: &[&dyn Device],
+) -> Result<(Mesh, SystemSize), Failure> {
     if let Some(path) = &args.mesh {
         if args.cells.is_some() {
             let said =
@@ -153,14 +158,30 @@ fn mesh(args: &SolveArgs, problem: BoundaryValueProblem, devices: &[&dyn Device]
             return Err(Failure::Usage(said.into()));
         }
         let mesh = read_mesh(path)?;
-        check_size(args, problem, devices, &MeshCounts::of(&mesh))?;
-        return Ok(mesh);
+        let size = check_size(args, problem, devices, &MeshCounts::of(&mesh))?;
+        return Ok((mesh, size));
     }
     let dim = usize::from(args.dim);
     let n = args.cells.unwrap_or(if dim == 2 { 64 } else { 8 });
     let counts = MeshCounts::unit(simplex(dim), n).map_err(|error| Failure::Usage(error.to_string()))?;
-    check_size(args, problem, devices, &counts)?;
-    unit_mesh(dim, n)
+    let size = check_size(args, problem, devices, &counts)?;
+    Ok((unit_mesh(dim, n)?, size))
+}
+
+/// One of several cards where more take longer, if the system fits there.
+fn taken<'d>(
+    args: &SolveArgs,
+    exchange: Exchange,
+    mut devices: Vec<&'d dyn Device>,
+    size: SystemSize,
+) -> Vec<&'d dyn Device> {
+    let fits = size.check("the system", devices[0].info()).is_ok();
+    // others that are asked to exchange by NCCL are refused
+    let are_cards = Exchange::between(&devices) == Exchange::Nccl;
+    if exchange == Exchange::Nccl && are_cards && fits && !args.all_devices {
+        devices.truncate(size.cards_that_pay(devices.len()));
+    }
+    devices
 }
 
 /// Whether there are elements of the degree, and memory for the system.
@@ -169,7 +190,7 @@ fn check_size(
     problem: BoundaryValueProblem,
     devices: &[&dyn Device],
     counts: &MeshCounts,
-) -> Result<(), Failure> {
+) -> Result<SystemSize, Failure> {
     let MeshCounts { shape, vertices, cells } = *counts;
     if !(1..=LagrangeElement::max_degree(shape)).contains(&args.degree) {
         LagrangeElement::new(shape, args.degree).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -181,7 +202,7 @@ fn check_size(
         let device_bytes = size.device_bytes / devices.len() as u64;
         SystemSize { device_bytes, ..size }.check("the system", device.info())?;
     }
-    Ok(())
+    Ok(size)
 }
 
 fn described(
@@ -197,6 +218,11 @@ fn described(
     mappings.dedup();
     let mappings: Vec<&str> = mappings.into_iter().map(String::as_str).collect();
     let on = match devices {
+        [device] if args.devices.len() > 1 => {
+            let given = args.devices.len();
+            let more = "an iteration takes longer on more; --all-devices takes all";
+            ("device", format!("{}, of {given}: {more}", named(*device)))
+        }
         [device] => ("device", named(*device)),
         _ => ("exchange", format!("{exchange}, {} bytes a product", grouped(system.halo_bytes()))),
     };

@@ -100,6 +100,9 @@ pub struct SolveArgs {
     /// nccl between different cards, else host]
     #[arg(long, value_name = "NAME", requires = "devices", conflicts_with = "device")]
     pub(super) exchange: Option<Exchange>,
+    /// Take all cards of --devices, also where one takes less time for so few unknowns
+    #[arg(long, requires = "devices", conflicts_with_all = ["device", "multigrid"])]
+    pub(super) all_devices: bool,
     /// How the matrix is assembled: partial (matrices of cells are stored, then added by entry),
     /// full (bisection of each row), lookup-table, symmetric-half (entries on and above the
     /// diagonal), coloured, rowwise (cells by row), owned-rows (a work-item a row)

@@ -23,6 +23,10 @@ pub struct SystemSize {
     pub host_bytes: u64,
 }
 
+/// Bytes that an H200 moves while several exchange and sum in an iteration, which takes 40 µs, and in as long as
+/// they connect, 25 ms, divided among some hundred iterations (2026-11-29, `results/h200/dolfinx_benchmark.md`).
+const EXCHANGED: u64 = 300_000_000;
+
 /// Degrees of freedom of a simplex of a dimension, with those on its boundary.
 fn nodes(degree: u64, dim: u64) -> u64 {
     let of = (1..=u128::from(dim)).fold(1_u128, |n, k| n.saturating_mul(u128::from(degree) + k) / k);
@@ -141,6 +145,16 @@ impl SystemSize {
         Self { device_bytes: self.device_bytes.saturating_add(bytes), ..self }
     }
 
+    /// How many of some cards of one host take the least time for an iteration of conjugate gradients: all of them,
+    /// or one, where exchange and sums take longer than what the others save.
+    #[must_use]
+    pub fn cards_that_pay(&self, cards: usize) -> usize {
+        // numbers and columns of the matrix once, and eleven vectors
+        let moved = self.entries.saturating_mul(12).saturating_add(self.unknowns.saturating_mul(88));
+        let saved = moved - moved / (cards as u64).max(1);
+        if saved > EXCHANGED { cards } else { 1 }
+    }
+
     /// Refuses a system that the device or the host has no memory for.
     ///
     /// # Errors
@@ -191,6 +205,16 @@ mod tests {
             let three = SystemSize::of(&mesh, degree, 3, table);
             assert_eq!((three.unknowns, three.entries), (3 * size.unknowns, 9 * size.entries));
         }
+    }
+
+    /// As measured on H200s: a million unknowns of P1 lose on two cards, ten million gain.
+    #[test]
+    fn small_systems_take_one_card() {
+        let size =
+            |vertices| SystemSize::of_counts(3, vertices, 6 * vertices, 1, 1, AssemblyStrategy::LookupTable);
+        let cards = |vertices: u64| [1, 2, 4].map(|cards| size(vertices).cards_that_pay(cards));
+        assert_eq!((cards(1_000_000), cards(10_000_000)), ([1, 1, 1], [1, 2, 4]));
+        assert_eq!(size(0).cards_that_pay(0), 1);
     }
 
     #[test]
