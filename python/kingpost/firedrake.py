@@ -1,7 +1,8 @@
 """Forms of Firedrake on Firedrake's own arrays.
 
-:func:`action` compiles a functional or a linear form with integrals over cells, :func:`matrix` a bilinear one. Degrees of freedom and positions are read
-where Firedrake keeps them (``dat``, ``mesh.coordinates``, ``cell_node_map()``).
+:func:`action` compiles a functional or a linear form with integrals over cells, :func:`matrix` a bilinear one.
+Degrees of freedom and positions are read where Firedrake keeps them (``dat``, ``mesh.coordinates``,
+``cell_node_map()``).
 
     from kingpost.firedrake import action
 
@@ -9,8 +10,8 @@ where Firedrake keeps them (``dat``, ``mesh.coordinates``, ``cell_node_map()``).
     residual.assemble(b)                 # b: a Cofunction; as firedrake.assemble(F, tensor=b)
 
 Spaces have degrees of freedom that are values at nodes: Lagrange elements of any variant on simplices,
-quadrilaterals and hexahedra, continuous or not, of scalars, vectors and tensors, on one process. Neither Firedrake nor FIAT is imported before
-a form needs them.
+quadrilaterals and hexahedra, continuous or not, of scalars, vectors and tensors, on one process. Neither Firedrake
+nor FIAT is imported before a form needs them.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ import numpy as np
 
 from kingpost.errors import FormError
 from kingpost.operator import Operator, jit
-from kingpost.tuning import Trials
 from kingpost.spaces import roles
+from kingpost.tuning import Trials
 
 Array = Any
+
 
 class _OnArrays:
     """A form of Firedrake, compiled for a device; functions, constants and positions are read at each call."""
