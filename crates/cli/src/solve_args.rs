@@ -207,6 +207,8 @@ impl SolveArgs {
 pub(super) enum MultigridSmoother {
     /// Patches colour by colour.
     VertexPatch,
+    /// The same from values at the boundary of a patch alone, which are blended.
+    Blended,
     /// The same with the inverse of a patch as a dense matrix.
     Inverse,
     /// All patches at once, damped.
@@ -222,6 +224,7 @@ impl MultigridSmoother {
     pub(super) fn options(self, precision: Precision) -> HierarchyOptions {
         let (variant, relaxation) = match self {
             Self::VertexPatch => (Variant::Fused, Relaxation::Multiplicative),
+            Self::Blended => (Variant::Blended, Relaxation::Multiplicative),
             Self::Inverse => (Variant::Inverse, Relaxation::Multiplicative),
             Self::Additive => (Variant::Fused, Relaxation::Additive { degree: 1 }),
             Self::Chebyshev => (Variant::Fused, Relaxation::Additive { degree: 3 }),
@@ -234,6 +237,7 @@ impl MultigridSmoother {
         let colours = 1 << axes;
         match self {
             Self::VertexPatch => format!("vertex patches in {colours} colours"),
+            Self::Blended => format!("vertex patches in {colours} colours, by blended boundary values"),
             Self::Inverse => format!("vertex patches in {colours} colours, by dense inverses"),
             Self::Additive => "additive vertex patches, damped".to_owned(),
             Self::Chebyshev => "additive vertex patches under a Chebyshev polynomial of degree 3".to_owned(),

@@ -24,6 +24,9 @@ pub(crate) struct Matrices {
     pub(crate) eigenvectors: Buffer,
     pub(crate) eigenvalues: Buffer,
     pub(crate) prolongation: Buffer,
+    /// What takes nodes to eigenvectors, blending functions, their products with the stiffness matrix, and
+    /// inverses of sums of eigenvalues, where the smoother takes them.
+    pub(crate) blending: Option<[Buffer; 4]>,
     /// Of a patch of the first length, where the smoother takes it.
     pub(crate) inverse: Option<Buffer>,
 }
@@ -117,7 +120,7 @@ impl<'d> Hierarchy<'d> {
         if steps == [0, 0] {
             return Err(MultigridError::NoSteps);
         }
-        if mesh.is_some() && matches!(variant, Variant::Inverse | Variant::Point) {
+        if mesh.is_some() && matches!(variant, Variant::Blended | Variant::Inverse | Variant::Point) {
             return Err(MultigridError::DeformedSmoother(variant));
         }
         if cells < 2 || !cells.is_power_of_two() {
@@ -474,9 +477,22 @@ impl Matrices {
             eigenvectors: on_device(&line.eigenvectors)?,
             eigenvalues: of(&line.eigenvalues)?,
             prolongation: on_device(&line.prolongation)?,
+            blending: match variant {
+                Variant::Blended => Some([
+                    on_device(&line.to_modes())?,
+                    on_device(&line.blend)?,
+                    on_device(&line.flux)?,
+                    of(&line.inverses(element.dimension))?,
+                ]),
+                Variant::Global | Variant::Separate | Variant::Fused | Variant::Inverse | Variant::Point => {
+                    None
+                }
+            },
             inverse: match variant {
                 Variant::Inverse => Some(on_device(&line.inverse(element.dimension))?),
-                Variant::Global | Variant::Separate | Variant::Fused | Variant::Point => None,
+                Variant::Global | Variant::Separate | Variant::Fused | Variant::Blended | Variant::Point => {
+                    None
+                }
             },
         })
     }
@@ -533,7 +549,7 @@ pub(crate) fn bytes(
     };
     let inverse = match variant {
         Variant::Inverse => (2 * element.degree as u64 - 1).checked_pow(2 * axes),
-        Variant::Global | Variant::Separate | Variant::Fused | Variant::Point => Some(0),
+        Variant::Global | Variant::Separate | Variant::Fused | Variant::Blended | Variant::Point => Some(0),
     };
     inverse
         .and_then(|entries| entries.checked_mul(precision.bytes()))

@@ -53,7 +53,7 @@ fn take_all_layers(
     operation: Operation,
     dimension: Dimension,
 ) -> Result<(), TransformError> {
-    if operation == Operation::Smooth {
+    if matches!(operation, Operation::Smooth | Operation::SmoothBlended) {
         let colour = match dimension {
             Dimension::Two => "c1",
             Dimension::Three => "c2",

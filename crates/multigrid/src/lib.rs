@@ -18,10 +18,12 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod ahead;
+mod blended;
 mod cycle;
 mod dimension;
 mod element;
 mod error;
+mod halves;
 mod hierarchy;
 mod instructions;
 pub mod kernels;

@@ -27,6 +27,11 @@ pub struct Line {
     pub eigenvectors: Matrix,
     /// Their eigenvalues Λ, ascending.
     pub eigenvalues: Vec<f64>,
+    /// Values at the inner nodes of a patch of the functions that are 1 at one end, 0 at the other, and
+    /// orthogonal in the mass matrix to those that are 0 at both, [2k - 1, 2].
+    pub blend: Matrix,
+    /// Their products with the stiffness matrix, [2k - 1, 2].
+    pub flux: Matrix,
     /// Values of the basis of a cell at the nodes of its two halves except for the last, [2k, k + 1].
     pub prolongation: Matrix,
     /// Integrals of the basis of a cell, [k + 1].
@@ -77,6 +82,7 @@ impl Line {
         let [cell_mass, cell_stiffness] = [&values, &slopes].map(of_products);
         let [mass, stiffness] = [&cell_mass, &cell_stiffness].map(|cell| of_patch(k, cell));
         let (eigenvectors, eigenvalues) = eigenpairs(k, &mass, &stiffness)?;
+        let [blend, flux] = blending(k, &mass, &stiffness)?;
         let half = |at: usize| 0.5 * ((at / k) as f64 + nodes[at % k]);
         let prolongation = Matrix::from_fn(2 * k, k + 1, |i, j| lagrange(&nodes, half(i))[j]);
         let integrals = (0..=k).map(|i| integral(&|q| values.at(q, i))).collect();
@@ -88,6 +94,8 @@ impl Line {
             stiffness,
             eigenvectors,
             eigenvalues,
+            blend,
+            flux,
             prolongation,
             integrals,
         })
@@ -113,6 +121,34 @@ impl Line {
         let scaled = DMatrix::from_fn(vectors.nrows(), vectors.ncols(), |i, j| vectors[(i, j)] / mode(j));
         let inverse = scaled * vectors.transpose();
         Matrix::from_fn(inverse.nrows(), inverse.ncols(), |i, j| inverse[(i, j)])
+    }
+
+    /// Inverses of the sums of eigenvalues along all axes, lexicographically.
+    ///
+    /// # Shapes and units
+    /// `[(2k - 1)^d]`.
+    #[must_use]
+    pub fn inverses(&self, dimension: Dimension) -> Vec<f64> {
+        inverses(&self.eigenvalues, dimension)
+    }
+
+    /// What takes nodes of a patch, its ends among them, to multiples of eigenvectors and blending functions:
+    /// of eigenvectors, which are orthogonal to the latter in the mass matrix, [2k - 1, 2k + 1].
+    #[must_use]
+    pub fn to_modes(&self) -> Matrix {
+        to_modes(&self.eigenvectors, &self.mass)
+    }
+
+    /// Eigenvectors with their eigenvalues, the even ones first, and [`Self::to_modes`] of these.
+    #[must_use]
+    pub(crate) fn sorted_modes(&self) -> (Matrix, Vec<f64>, Matrix) {
+        let n = self.eigenvalues.len();
+        // there is one even mode more
+        let (vectors, mut values) = self.modes_by_parity(self.degree);
+        values.truncate(n);
+        let vectors = Matrix::from_fn(n, n, |i, mode| vectors.at(i, mode));
+        let to_modes = to_modes(&vectors, &self.mass);
+        (vectors, values, to_modes)
     }
 
     /// Eigenvectors with their eigenvalues, those that are even first, `half` of either parity:
@@ -222,6 +258,30 @@ fn of_patch(k: usize, cell: &Matrix) -> Matrix {
     Matrix::from_fn(2 * k + 1, 2 * k + 1, |i, j| of(0, i, j) + of(k, i, j))
 }
 
+/// Of eigenvectors as of [`Line::to_modes`].
+fn to_modes(vectors: &Matrix, mass: &Matrix) -> Matrix {
+    let n = vectors.rows;
+    Matrix::from_fn(n, n + 2, |mode, i| (0..n).map(|j| vectors.at(j, mode) * mass.at(j + 1, i)).sum())
+}
+
+/// Of eigenvalues as of [`Line::inverses`].
+pub(crate) fn inverses(eigenvalues: &[f64], dimension: Dimension) -> Vec<f64> {
+    let (n, axes) = (eigenvalues.len(), dimension.axes() as u32);
+    let sum = |mode: usize| (0..axes).map(|axis| eigenvalues[mode / n.pow(axis) % n]).sum::<f64>();
+    (0..n.pow(axes)).map(|mode| 1.0 / sum(mode)).collect()
+}
+
+/// [`Line::blend`] and [`Line::flux`].
+fn blending(k: usize, mass: &Matrix, stiffness: &Matrix) -> Result<[Matrix; 2], MultigridError> {
+    let n = 2 * k - 1;
+    let at_ends = |matrix: &Matrix| DMatrix::from_fn(n, 2, |i, end| matrix.at(i + 1, 2 * k * end));
+    let inner = |matrix: &Matrix| DMatrix::from_fn(n, n, |i, j| matrix.at(i + 1, j + 1));
+    let factors = Cholesky::new(inner(mass)).ok_or(MultigridError::NotPositive(k))?;
+    let blend = -factors.solve(&at_ends(mass));
+    let flux = at_ends(stiffness) + inner(stiffness) * &blend;
+    Ok([blend, flux].map(|found| Matrix::from_fn(n, 2, |i, end| found[(i, end)])))
+}
+
 /// The generalised eigenproblem of the inner nodes, by Cholesky factors of the mass matrix.
 fn eigenpairs(k: usize, mass: &Matrix, stiffness: &Matrix) -> Result<(Matrix, Vec<f64>), MultigridError> {
     let n = 2 * k - 1;
@@ -261,6 +321,38 @@ mod tests {
                     let off = form(&line.stiffness, a, b) - one * line.eigenvalues[a];
                     assert!(off.abs() < 1e-12 * line.eigenvalues[n - 1], "degree {degree}: {off}");
                 }
+            }
+        }
+    }
+
+    /// Blending functions are orthogonal to inner ones in the mass matrix, and so are what takes nodes to modes
+    /// and they; the latter takes eigenvectors to unit vectors.
+    #[test]
+    fn blending_functions_are_orthogonal_to_modes() {
+        for degree in 1..=8 {
+            let line = Line::new(degree).unwrap();
+            let n = 2 * degree - 1;
+            let blend = |i: usize, end: usize| match i {
+                0 => 1.0 - end as f64,
+                _ if i == n + 1 => end as f64,
+                _ => line.blend.at(i - 1, end),
+            };
+            let (sorted, _, sorted_to_modes) = line.sorted_modes();
+            let of_line = (&line.eigenvectors, line.to_modes());
+            for (vectors, to_modes) in [of_line, (&sorted, sorted_to_modes)] {
+                for (mode, end) in (0..n).flat_map(|mode| [(mode, 0), (mode, 1)]) {
+                    let product: f64 = (0..n + 2).map(|i| to_modes.at(mode, i) * blend(i, end)).sum();
+                    assert!(product.abs() < 1e-13, "Q{degree}, mode {mode}: {product}");
+                }
+                for (mode, other) in (0..n).flat_map(|mode| (0..n).map(move |other| (mode, other))) {
+                    let product: f64 = (0..n).map(|i| to_modes.at(mode, i + 1) * vectors.at(i, other)).sum();
+                    let one = if mode == other { 1.0 } else { 0.0 };
+                    assert!((product - one).abs() < 1e-12, "Q{degree}, modes {mode}, {other}: {product}");
+                }
+            }
+            for (i, end) in (0..n).flat_map(|i| [(i, 0), (i, 1)]) {
+                let product: f64 = (0..n + 2).map(|j| line.stiffness.at(i + 1, j) * blend(j, end)).sum();
+                assert!((product - line.flux.at(i, end)).abs() < 1e-10, "Q{degree}, node {i}: {product}");
             }
         }
     }

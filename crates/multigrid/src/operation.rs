@@ -9,6 +9,9 @@ pub enum Operation {
     /// One colour of the smoother: residual and exact solution on each patch of two cells a side,
     /// of Cui et al. 2024, Algorithm 2.3 and Table 4 (*Fused*).
     Smooth,
+    /// The same from the nodes at the boundary of a patch alone: their values are extended by functions
+    /// that are orthogonal to inner ones in the mass matrix of a line ([`Variant::Blended`]).
+    SmoothBlended,
     /// The residual at the inner nodes of the patches of a colour (Table 4, *Separate*).
     PatchResidual,
     /// `x += A^-1 r` on the inner nodes of each patch of a colour (Table 4, *Separate*, *Global*).
@@ -51,8 +54,9 @@ pub enum Blocks {
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Smooth,
+        Self::SmoothBlended,
         Self::PatchResidual,
         Self::PatchSolve,
         Self::PatchInverse,
@@ -72,6 +76,8 @@ impl Operation {
         match (self, dimension) {
             (Self::Smooth, Dimension::Two) => include_str!("../kernels/smooth_2d.kingpost"),
             (Self::Smooth, Dimension::Three) => include_str!("../kernels/smooth_3d.kingpost"),
+            (Self::SmoothBlended, Dimension::Two) => include_str!("../kernels/smooth_blended_2d.kingpost"),
+            (Self::SmoothBlended, Dimension::Three) => include_str!("../kernels/smooth_blended_3d.kingpost"),
             (Self::PatchResidual, Dimension::Two) => include_str!("../kernels/patch_residual_2d.kingpost"),
             (Self::PatchResidual, Dimension::Three) => include_str!("../kernels/patch_residual_3d.kingpost"),
             (Self::PatchSolve, Dimension::Two) => include_str!("../kernels/patch_solve_2d.kingpost"),
@@ -105,9 +111,12 @@ impl Operation {
     #[must_use]
     pub const fn blocks(self) -> Blocks {
         match self {
-            Self::Smooth | Self::PatchResidual | Self::PatchSolve | Self::PatchInverse | Self::MeshSolve => {
-                Blocks::Patches
-            }
+            Self::Smooth
+            | Self::SmoothBlended
+            | Self::PatchResidual
+            | Self::PatchSolve
+            | Self::PatchInverse
+            | Self::MeshSolve => Blocks::Patches,
             Self::Point => Blocks::Points,
             Self::Copy
             | Self::Residual
@@ -124,6 +133,7 @@ impl Operation {
     pub(crate) const fn is_on_slabs(self) -> bool {
         match self {
             Self::Smooth
+            | Self::SmoothBlended
             | Self::Residual
             | Self::Prolongate
             | Self::Restrict
@@ -149,6 +159,7 @@ impl Operation {
     pub(crate) const fn shared(self) -> Option<&'static str> {
         match self {
             Self::Smooth
+            | Self::SmoothBlended
             | Self::PatchResidual
             | Self::PatchSolve
             | Self::PatchInverse
@@ -174,6 +185,12 @@ pub enum Variant {
     /// Both in one kernel.
     #[default]
     Fused,
+    /// In one kernel that does not read inner nodes of the solution, but replaces them: values at the
+    /// boundary of a patch are blended (Gordon & Hall 1973) by functions of a line that are orthogonal to
+    /// inner ones in its mass matrix, so that the operator takes a product with two vectors along one
+    /// axis, and with the mass matrix along the others. Equal to *Fused* up to rounding, as patches are
+    /// solved exactly, with half of its operations in three dimensions.
+    Blended,
     /// *Separate*, with the inverse of a patch as a dense matrix instead of fast diagonalisation:
     /// the slow variant of Figure 3.
     Inverse,
@@ -191,6 +208,7 @@ impl Variant {
             Self::Global => &[Operation::Copy, Operation::Residual, Operation::PatchSolve],
             Self::Separate => &[Operation::PatchResidual, Operation::PatchSolve],
             Self::Fused => &[Operation::Smooth],
+            Self::Blended => &[Operation::SmoothBlended],
             Self::Inverse => &[Operation::PatchResidual, Operation::PatchInverse],
             Self::Point => &[Operation::Point],
         }

@@ -96,7 +96,7 @@ pub(crate) const fn launched(
         (Relaxation::Additive { .. }, Variant::Inverse) => &[Operation::PatchInverse],
         (
             Relaxation::Additive { .. },
-            Variant::Global | Variant::Separate | Variant::Fused | Variant::Point,
+            Variant::Global | Variant::Separate | Variant::Fused | Variant::Blended | Variant::Point,
         ) => &[Operation::PatchSolve],
     }
 }

@@ -1,8 +1,9 @@
 //! How the kernels of a level are mapped onto a device.
 
+use crate::blended;
 use crate::instructions::{self, length};
 use crate::kernels::{Blocks, Operation, Region, unscheduled};
-use crate::line::Line;
+use crate::line::{Line, inverses};
 use crate::lines::lines;
 pub use crate::lines::{pad_as_a_patch, share};
 use crate::parities::{HALF, decompose};
@@ -61,6 +62,10 @@ fn schedule_on(
                     split_sums(s)?;
                 }
                 fix_matrices(s, operation, element, (precision, AddressSpace::Constant))?;
+                if operation == Operation::SmoothBlended {
+                    blended::map(s, element, blocks, patches)?;
+                    return reside(s, resident_groups).map_err(Into::into);
+                }
                 let ahead = ahead.filter(|_| operation == Operation::Smooth);
                 lines(s, (operation, element, precision), blocks, patches, ahead)?;
                 if atomic && operation.adds() {
@@ -232,12 +237,22 @@ fn fix_matrices(
         Blocks::Cells => (&line.cell_mass, &line.cell_stiffness),
     };
     let points = line.points();
+    let (eigenvectors, eigenvalues, to_modes) = if operation == Operation::SmoothBlended {
+        line.sorted_modes()
+    } else {
+        (line.eigenvectors.clone(), line.eigenvalues.clone(), line.to_modes())
+    };
+    let inverses = inverses(&eigenvalues, element.dimension);
     let known = [
         ("M", &mass.entries),
         ("A", &stiffness.entries),
-        ("S", &line.eigenvectors.entries),
-        ("lambda", &line.eigenvalues),
+        ("S", &eigenvectors.entries),
+        ("lambda", &eigenvalues),
         ("P", &line.prolongation.entries),
+        ("T", &to_modes.entries),
+        ("blend", &line.blend.entries),
+        ("flux", &line.flux.entries),
+        ("inverses", &inverses),
         ("values", &points.values.entries),
         ("slopes", &points.slopes.entries),
         ("linear", &points.linear.entries),
@@ -250,7 +265,7 @@ fn fix_matrices(
     for (name, values) in known {
         if s.kernel().var(name).is_some() {
             s.apply(FixArgument::real(name, values.iter().map(rounded)))?;
-            if space != AddressSpace::Global {
+            if space != AddressSpace::Global && name != "inverses" {
                 s.apply(SetAddressSpace::new(name, space))?;
             }
         }

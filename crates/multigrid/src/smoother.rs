@@ -201,6 +201,8 @@ impl Hierarchy<'_> {
             ("lambda", Arg::Buffer(&m.eigenvalues)),
         ];
         args.extend(at.mesh.into_iter().flat_map(MeshArrays::args));
+        let names = ["T", "blend", "flux", "inverses"].into_iter();
+        args.extend(m.blending.iter().flat_map(|of| names.clone().zip(of.iter().map(Arg::Buffer))));
         args.extend(m.inverse.as_ref().map(|inverse| ("V", Arg::Buffer(inverse))));
         let axes = self.element().dimension.axes();
         let first = |axis: usize| match layers {

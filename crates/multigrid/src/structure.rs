@@ -75,6 +75,20 @@ impl Structure {
         Self::lines(patches(element))
     }
 
+    /// Lines of the blended kernel that were the fastest of an element on an H200
+    /// (results/h200/cui_2024.md, 2026-11-29).
+    const fn fastest_blended(element: Element) -> Self {
+        let (patches, resident_groups) = match (element.dimension, element.degree) {
+            (Dimension::Three, 1) => (16, None),
+            (Dimension::Three, 2) => (8, None),
+            (Dimension::Three, 3 | 6) => (1, None),
+            (Dimension::Three, 5) => (1, Some(6)),
+            (Dimension::Three, _) => (2, None),
+            (Dimension::Two, _) => (patches(element), None),
+        };
+        Self::Lines { patches, resident_groups, separate_terms: false, atomic: false, ahead: None }
+    }
+
     /// The fastest that is known of an operation on an architecture of a backend, such as `sm_90`.
     ///
     /// On a Hopper card the fused kernel in three dimensions is of matrix instructions at degree 7
@@ -103,6 +117,7 @@ impl Structure {
                 | Operation::MeshSolve
                 | Operation::Residual,
             ) => Self::fastest_lines(element),
+            (Backend::OpenCl | Backend::Cuda, Operation::SmoothBlended) => Self::fastest_blended(element),
             (Backend::OpenCl | Backend::Cuda, Operation::MeshResidual | Operation::MeshLoad) => {
                 Self::lines(mesh_plans::cells(element))
             }
@@ -155,7 +170,10 @@ impl Structure {
         element: Element,
         precision: Precision,
     ) -> Self {
-        if matches!(operation, Operation::Smooth | Operation::PatchResidual | Operation::PatchSolve) {
+        if matches!(
+            operation,
+            Operation::Smooth | Operation::SmoothBlended | Operation::PatchResidual | Operation::PatchSolve
+        ) {
             return self;
         }
         Self::of(on, operation, element, precision)

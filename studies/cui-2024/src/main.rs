@@ -25,7 +25,7 @@ use study_cui_2024::deformed::{self, DeformedSolve};
 use study_cui_2024::measure::{inner, measure};
 use study_cui_2024::page::tables;
 use study_cui_2024::picture::{local_roofline_svg, patches_svg, rates_svg};
-use study_cui_2024::resources::{HEAD, compile_all, instructions, jobs, lines, row};
+use study_cui_2024::resources::{HEAD, blended, compile_all, instructions, jobs, lines, row};
 use study_cui_2024::scale::{self, Scale};
 use study_cui_2024::smoother::{Smoother, Structure, Variant};
 use study_cui_2024::solve::{Solve, cycles, iterations, solve, table};
@@ -51,6 +51,7 @@ Examples, after `cargo study study-cui-2024 --`:
   figures --db h200.jsonl --out pictures          rates, patches a group, local memory as SVG
   time --lines --dimensions 3 --db lines.jsonl    the forms of fused lines
   time --instructions --dimensions 3 --degrees 7  those of matrix instructions
+  time --blended --dimensions 3 --db blended.jsonl    those of the blended kernel
   compile --degrees 7 --lines                     fills the cache of compiled kernels, without a card
   resources --degrees 4,7                         their registers, without a card
   steps >smooth.kingpost                            the kernel, for `kingpost steps` and `kingpost stats`
@@ -112,8 +113,11 @@ struct TimeArgs {
     /// Time the forms of matrix instructions instead: sub-groups of a patch, resident groups
     #[arg(long, conflicts_with_all = ["lines", "single"])]
     instructions: bool,
-    /// Time a work-item for each column of nodes and for each node instead (Figure 5)
+    /// Time lines of the blended kernel instead: patches a group, resident groups
     #[arg(long, conflicts_with_all = ["lines", "instructions"])]
+    blended: bool,
+    /// Time a work-item for each column of nodes and for each node instead (Figure 5)
+    #[arg(long, conflicts_with_all = ["lines", "instructions", "blended"])]
     items: bool,
     /// Most nodes
     #[arg(long, value_name = "N", default_value_t = 6e7)]
@@ -357,6 +361,9 @@ fn time(args: &TimeArgs) -> Result<(), Failure> {
                 lines(element).into_iter().map(fused).collect()
             } else if args.instructions {
                 instructions(element).into_iter().map(fused).collect()
+            } else if args.blended {
+                let of = |structure| (Variant::Blended, Structure::Of(structure));
+                blended(element).into_iter().map(of).collect()
             } else if args.items {
                 [schedules::Structure::Layers, schedules::Structure::Nodes].map(fused).into()
             } else {

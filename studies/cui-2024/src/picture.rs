@@ -57,6 +57,7 @@ fn label(record: &Record) -> String {
     };
     match record.variant {
         Variant::Fused => structure.to_owned(),
+        Variant::Blended => format!("Blended, {structure}"),
         Variant::Global => format!("Global, {structure}"),
         Variant::Separate => format!("Separate, {structure}"),
         Variant::Boundary => format!("Boundary, {structure}"),

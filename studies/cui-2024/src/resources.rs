@@ -43,6 +43,24 @@ pub fn lines(element: Element) -> Vec<Structure> {
     forms.map(of).collect()
 }
 
+/// Forms of the blended kernel that are tried of an element, the fastest that is known first.
+#[must_use]
+pub fn blended(element: Element) -> Vec<Structure> {
+    let hopper = (Backend::Cuda, "sm_90");
+    let fastest = Structure::of(hopper, Operation::SmoothBlended, element, Precision::Double);
+    let resident = [None, Some(3), Some(4), Some(5)];
+    let forms = [1, 2, 4].into_iter().flat_map(|patches| resident.map(|groups| (patches, groups)));
+    let of = |(patches, resident_groups)| Structure::Lines {
+        patches,
+        resident_groups,
+        separate_terms: false,
+        atomic: false,
+        ahead: None,
+    };
+    let others = forms.map(of).filter(|form| *form != fastest);
+    [fastest].into_iter().chain(others).collect()
+}
+
 /// Patches one after the other of the forms with copies ahead.
 const AHEAD: Option<u32> = Some(4);
 

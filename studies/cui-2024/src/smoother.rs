@@ -77,6 +77,8 @@ pub enum Variant {
     Fused,
     /// In one kernel, of the nodes at the boundary of a patch alone.
     Boundary,
+    /// Beyond the publication: in one kernel, of blended values at the boundary of a patch.
+    Blended,
     /// *Separate*, with the inverse of a patch as a dense matrix: the slow variant of Figure 3.
     Inverse,
     /// Point Gauss–Seidel (Table 3).
@@ -95,6 +97,7 @@ impl Variant {
             Self::Global => kernels::Variant::Global,
             Self::Separate => kernels::Variant::Separate,
             Self::Fused | Self::Boundary | Self::MoveFused | Self::MoveSeparate => kernels::Variant::Fused,
+            Self::Blended => kernels::Variant::Blended,
             Self::Inverse => kernels::Variant::Inverse,
             Self::Point => kernels::Variant::Point,
         }
@@ -107,7 +110,7 @@ impl Variant {
             Self::Boundary => vec![Kernel::SmoothBoundary],
             Self::MoveFused => vec![Kernel::MovePatch],
             Self::MoveSeparate => vec![Kernel::MoveResidual, Kernel::MoveSolution],
-            Self::Global | Self::Separate | Self::Fused | Self::Inverse | Self::Point => {
+            Self::Global | Self::Separate | Self::Fused | Self::Blended | Self::Inverse | Self::Point => {
                 self.of_library().operations().iter().map(|operation| Kernel::Of(*operation)).collect()
             }
         }
@@ -208,8 +211,13 @@ impl Smoother {
         let generated = |s: Schedule| generate(s.kernel(), info.backend.target(), &Options::default());
         Ok(match (kernel, self.structure) {
             (Kernel::Of(operation), structure) => {
-                let on_patches =
-                    matches!(operation, Operation::Smooth | Operation::PatchResidual | Operation::PatchSolve);
+                let on_patches = matches!(
+                    operation,
+                    Operation::Smooth
+                        | Operation::SmoothBlended
+                        | Operation::PatchResidual
+                        | Operation::PatchSolve
+                );
                 let schedule = match structure {
                     Some(Structure::Published(structure)) if on_patches => {
                         published::schedule(kernel, element, structure, precision)?

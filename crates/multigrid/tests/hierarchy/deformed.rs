@@ -401,9 +401,11 @@ fn meshes_that_there_are_not_are_refused() {
     let on = |mesh: &DeformedMesh, element, options| {
         Hierarchy::on(&*device, element, mesh, options).err().unwrap()
     };
-    let options = HierarchyOptions { variant: Variant::Point, ..HierarchyOptions::default() };
-    let points = on(&mesh, element(two, 2), options);
-    assert!(matches!(points, MultigridError::DeformedSmoother(Variant::Point)), "{points}");
+    for variant in [Variant::Point, Variant::Blended] {
+        let options = HierarchyOptions { variant, ..HierarchyOptions::default() };
+        let refused = on(&mesh, element(two, 2), options);
+        assert!(matches!(refused, MultigridError::DeformedSmoother(of) if of == variant), "{refused}");
+    }
     let three = on(&mesh, element(Dimension::Three, 2), HierarchyOptions::default());
     assert!(matches!(three, MultigridError::MeshDimension { found: 2, needed: 3 }), "{three}");
     let odd = on(&DeformedMesh::of_sines(two, 6, 0.1).unwrap(), element(two, 2), HierarchyOptions::default());

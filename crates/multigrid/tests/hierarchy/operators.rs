@@ -174,6 +174,7 @@ fn schedules_keep_what_kernels_compute() {
             let of_patches = [&[Structure::Linear], &lines[..]].concat();
             let more = match operation {
                 Operation::Smooth => &of_patches[..],
+                Operation::SmoothBlended if dimension == Dimension::Three => &lines[..],
                 Operation::PatchResidual | Operation::PatchSolve => &of_patches[1..],
                 Operation::MeshResidual | Operation::MeshSolve | Operation::MeshLoad => &lines[..],
                 _ => &[],
@@ -205,6 +206,11 @@ fn schedules_keep_what_kernels_compute() {
                     memory = memory.value(name, matrix.entries.clone());
                 }
                 memory = memory.value("lambda", line.eigenvalues.clone());
+                for (name, matrix) in [("T", &line.to_modes()), ("blend", &line.blend), ("flux", &line.flux)]
+                {
+                    memory = memory.value(name, matrix.entries.clone());
+                }
+                memory = memory.value("inverses", line.inverses(dimension));
                 memory = memory.value("V", line.inverse(dimension).entries);
                 memory = with_products(memory, element, n as usize, &mut random);
                 let of_column = match operation {
@@ -268,7 +274,7 @@ fn variants_of_the_smoother_agree() {
             };
             let fused = Hierarchy::new(&*device, element, cells).unwrap();
             for (structure, variant) in structures.iter().flat_map(|s| {
-                [Variant::Fused, Variant::Global, Variant::Separate, Variant::Inverse]
+                [Variant::Fused, Variant::Blended, Variant::Global, Variant::Separate, Variant::Inverse]
                     .map(|variant| (*s, variant))
             }) {
                 let options =
