@@ -4,7 +4,7 @@ use crate::{DeviceTerms, SolveError};
 use kingpost_fem::mesh::Mesh;
 use kingpost_forms::lowering::{Bound, BoundKernel, MeshArray, NumberedMesh, NumberedSpace};
 use kingpost_interp::{Value, with_elements};
-use kingpost_runtime::{Buffer, Device, buffer_of};
+use kingpost_runtime::{Buffer, Device, RuntimeError, buffer_of};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -92,10 +92,20 @@ impl<'m> Arrays<'m> {
         array: MeshArray,
         values: impl FnOnce() -> &'v [i32],
     ) -> Result<Arc<Buffer>, SolveError> {
+        self.uploaded(mesh, array, || buffer_of(device, values()))
+    }
+
+    /// An array of a mesh, which is uploaded the first time.
+    pub(crate) fn uploaded(
+        &mut self,
+        mesh: &'m Mesh,
+        array: MeshArray,
+        upload: impl FnOnce() -> Result<Buffer, RuntimeError>,
+    ) -> Result<Arc<Buffer>, SolveError> {
         let place = self.place(mesh);
         match self.known_of(place, &array) {
             Some(known) => Ok(known),
-            None => Ok(self.keep(place, array, buffer_of(device, values())?)),
+            None => Ok(self.keep(place, array, upload()?)),
         }
     }
 

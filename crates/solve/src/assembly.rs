@@ -4,8 +4,8 @@ use crate::texts::{compiled, text};
 use crate::{Arrays, Call, DeviceForm, FormPrograms, Patterns, SolveError};
 use kingpost_fem::mesh::Mesh;
 use kingpost_fem::sparse::CsrPattern;
-use kingpost_forms::form::Inputs;
-use kingpost_forms::lowering::MatrixResult;
+use kingpost_forms::form::{FormError, Inputs};
+use kingpost_forms::lowering::{MatrixResult, MeshForm, NumberedMesh};
 use kingpost_runtime::{Buffer, Device, Executable, buffer_of};
 use std::fmt;
 use std::str::FromStr;
@@ -37,18 +37,22 @@ pub enum AssemblyStrategy {
     /// cells alone, adds them up and stores them. Nothing is atomic, so that the entries are the same bit
     /// by bit in each run.
     OwnedRows,
+    /// The same of P1 to P3 on straight triangles and tetrahedra, where integrals are exact: cells are turned so
+    /// that the owner's row of their matrices is known when the kernel is written, and a launch each is for
+    /// the owners at vertices, on edges and on faces.
+    TurnedRows,
 }
 
 /// A name that no strategy of assembly has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no assembly `{0}`; use partial, full, lookup-table, symmetric-half, coloured, rowwise or owned-rows"
+    "no assembly `{0}`; use partial, full, lookup-table, symmetric-half, coloured, rowwise, owned-rows or turned-rows"
 )]
 pub struct UnknownAssembly(String);
 
 impl AssemblyStrategy {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Partial,
         Self::Full,
         Self::LookupTable,
@@ -56,6 +60,7 @@ impl AssemblyStrategy {
         Self::Coloured,
         Self::Rowwise,
         Self::OwnedRows,
+        Self::TurnedRows,
     ];
 
     /// What a bilinear form is lowered to, for a matrix whose longest row has a given number of
@@ -70,6 +75,29 @@ impl AssemblyStrategy {
             Self::Coloured => MatrixResult::Coloured,
             Self::Rowwise => MatrixResult::Rowwise,
             Self::OwnedRows => MatrixResult::OwnedRows { longest },
+            Self::TurnedRows => MatrixResult::TurnedRows { longest: [longest; 4] },
+        }
+    }
+
+    /// The same for a form on a mesh and the pattern of its matrix: with no more room than rows need.
+    ///
+    /// # Errors
+    /// As [`MeshForm::longest_rows`] where cells are turned.
+    pub fn matrix_of(
+        self,
+        form: &MeshForm,
+        on: &NumberedMesh<'_>,
+        pattern: &CsrPattern,
+    ) -> Result<MatrixResult, FormError> {
+        match self {
+            Self::TurnedRows => Ok(MatrixResult::TurnedRows { longest: form.longest_rows(on, pattern)? }),
+            Self::Partial
+            | Self::Full
+            | Self::LookupTable
+            | Self::SymmetricHalf
+            | Self::Coloured
+            | Self::Rowwise
+            | Self::OwnedRows => Ok(self.matrix(pattern.longest_row())),
         }
     }
 
@@ -83,7 +111,8 @@ impl AssemblyStrategy {
             | Self::LookupTable
             | Self::Coloured
             | Self::Rowwise
-            | Self::OwnedRows => MatrixResult::Sparse,
+            | Self::OwnedRows
+            | Self::TurnedRows => MatrixResult::Sparse,
         }
     }
 
@@ -98,6 +127,7 @@ impl AssemblyStrategy {
             MatrixResult::Coloured => Some(Self::Coloured),
             MatrixResult::Rowwise => Some(Self::Rowwise),
             MatrixResult::OwnedRows { .. } => Some(Self::OwnedRows),
+            MatrixResult::TurnedRows { .. } => Some(Self::TurnedRows),
             MatrixResult::Diagonal => None,
         }
     }
@@ -114,7 +144,9 @@ impl AssemblyStrategy {
             Self::LookupTable | Self::SymmetricHalf | Self::Coloured => 4 * cells * local * local,
             Self::Rowwise => 4 * (cells * local * (local + 2) + 2 * rows),
             // components share lists, and at least two places stand in a number
-            Self::OwnedRows => 4 * (cells * nodes * (nodes.div_ceil(2) + 2) + 2 * rows / components),
+            Self::OwnedRows | Self::TurnedRows => {
+                4 * (cells * nodes * (nodes.div_ceil(2) + 2) + 2 * rows / components)
+            }
         }
     }
 }
@@ -129,6 +161,7 @@ impl fmt::Display for AssemblyStrategy {
             Self::Coloured => "coloured",
             Self::Rowwise => "rowwise",
             Self::OwnedRows => "owned-rows",
+            Self::TurnedRows => "turned-rows",
         })
     }
 }
@@ -198,11 +231,12 @@ impl MatrixAssembly {
             | AssemblyStrategy::SymmetricHalf
             | AssemblyStrategy::Coloured
             | AssemblyStrategy::Rowwise
-            | AssemblyStrategy::OwnedRows => Vec::new(),
+            | AssemblyStrategy::OwnedRows
+            | AssemblyStrategy::TurnedRows => Vec::new(),
         };
         Ok(Self {
             form: DeviceForm::new(device, programs, mesh, inputs, patterns, given, arrays)?,
-            overwrites: strategy == AssemblyStrategy::OwnedRows,
+            overwrites: first.is_some_and(|kernel| kernel.matrix.is_owned()),
             n_entries: patterns.rows.first().map_or(0, CsrPattern::n_entries),
             clear: compiled(device, text!("clear"))?,
             add: compiled(device, text!("add_terms"))?,

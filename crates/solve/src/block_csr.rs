@@ -3,7 +3,7 @@
 use crate::texts::{compiled, compiled_block_product, text, with_extents};
 use crate::{BlockRows, Call, CsrOperator, Operator, Queue, SolveError, compile_text};
 use kingpost_fem::sparse::{BlockPattern, CsrPattern};
-use kingpost_runtime::{Buffer, Device, Executable, buffer_of};
+use kingpost_runtime::{Buffer, Device, Executable, buffer_of, download_values};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -66,6 +66,14 @@ impl BlockCsrOperator {
     #[must_use]
     pub const fn values(&self) -> &Buffer {
         &self.values
+    }
+
+    /// Where the blocks of rows start and the last ones end, and the column of each, on the host.
+    ///
+    /// # Errors
+    /// A failing driver.
+    pub fn download_lists(&self, device: &dyn Device) -> Result<[Vec<i32>; 2], SolveError> {
+        Ok([download_values(device, &self.row_starts)?, download_values(device, &self.at)?])
     }
 
     /// What it consists of, of a square one.

@@ -101,7 +101,8 @@ impl SystemSize {
             | AssemblyStrategy::LookupTable
             | AssemblyStrategy::Coloured
             | AssemblyStrategy::Rowwise
-            | AssemblyStrategy::OwnedRows => whole,
+            | AssemblyStrategy::OwnedRows
+            | AssemblyStrategy::TurnedRows => whole,
         };
         let local = block.saturating_mul(nodes(degree, dim));
         let of_cell = local.saturating_mul(local);

@@ -217,7 +217,7 @@ impl DeviceForm {
                 }
                 Some(VectorResult::Assembled | VectorResult::Coloured) | None => None,
             };
-            let places = patterns.places(device, lowered.matrix)?;
+            let places = patterns.places(device, (&programs.form, lowered.matrix), mesh, arrays)?;
             let slots = slots(executable, (output, given), &mut |name, kind| {
                 match places.as_ref().and_then(|places| places.of(&bound, name)) {
                     Some(Found::Count(count)) => return Ok(Slot::Param(count as i64)),

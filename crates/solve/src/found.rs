@@ -12,6 +12,7 @@ use kingpost_forms::lowering::{
     SparseList,
 };
 use kingpost_runtime::{Backend, Buffer, Device, RuntimeError, buffer_of, download_values};
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 /// The pattern of a form's matrix, of which a device has found the rows and the places of entities.
@@ -115,12 +116,14 @@ impl Patterns<'_> {
     ///
     /// # Errors
     /// A kernel that reads what the device does not find; no memory, a failing driver.
-    pub(crate) fn places(
+    pub(crate) fn places<'m>(
         &self,
         device: &dyn Device,
-        matrix: MatrixResult,
+        (form, matrix): (&MeshForm, MatrixResult),
+        mesh: &'m Mesh,
+        arrays: &mut Arrays<'m>,
     ) -> Result<Option<Places>, SolveError> {
-        self.found.map(|found| found.places(device, matrix)).transpose()
+        self.found.map(|found| found.places(device, (form, matrix), mesh, arrays)).transpose()
     }
 }
 
@@ -140,6 +143,10 @@ pub(crate) struct Pairs {
     entities: Arc<Buffer>,
     rows: Arc<Buffer>,
     slots: Arc<Buffer>,
+    /// The columns of all rows, if these are of scalars.
+    columns: Option<Arc<Buffer>>,
+    /// Where cells are turned: owners by dimension, and the positions of vertices in their order.
+    turned: Option<([Range<usize>; 4], Arc<Buffer>)>,
 }
 
 /// What the device has for an argument.
@@ -162,13 +169,20 @@ impl Places {
                 SparseList::PairFirsts => array(&pairs.firsts),
                 SparseList::PairCounts => array(&pairs.counts),
                 SparseList::Slots => array(&pairs.slots),
-                SparseList::RowStarts
-                | SparseList::Columns
-                | SparseList::EntityRows
-                | SparseList::EntityColumns => None,
+                SparseList::Columns => pairs.columns.as_ref().and_then(array),
+                SparseList::RowStarts | SparseList::EntityRows | SparseList::EntityColumns => None,
             },
-            (Self::Owned(pairs), LoweredRole::SparseCount { count: SparseCount::Owners, .. }) => {
-                Some(Found::Count(pairs.n_owners))
+            (Self::Owned(pairs), LoweredRole::SparseCount { count, .. }) => {
+                let owners = |dim: usize| pairs.turned.as_ref().and_then(|(owners, _)| owners.get(dim));
+                match count {
+                    SparseCount::Owners => Some(Found::Count(pairs.n_owners)),
+                    SparseCount::FirstOf { dim } => owners(dim).map(|own| Found::Count(own.start)),
+                    SparseCount::OwnersOf { dim } => owners(dim).map(|own| Found::Count(own.len())),
+                    SparseCount::Rows | SparseCount::SearchSteps => None,
+                }
+            }
+            (Self::Owned(pairs), LoweredRole::VertexPoints) => {
+                pairs.turned.as_ref().and_then(|(_, points)| array(points))
             }
             (Self::Lookup(_) | Self::Owned(_), _) => None,
         }
@@ -178,7 +192,7 @@ impl Places {
 /// Whether a device finds what the kernel of a form reads.
 const fn is_found(matrix: MatrixResult) -> bool {
     match matrix {
-        MatrixResult::Sparse | MatrixResult::OwnedRows { .. } => true,
+        MatrixResult::Sparse | MatrixResult::OwnedRows { .. } | MatrixResult::TurnedRows { .. } => true,
         MatrixResult::Cells
         | MatrixResult::Searched
         | MatrixResult::SymmetricHalf
@@ -306,19 +320,60 @@ impl FoundPattern {
         Ok(Arc::clone(self.diagonal.get_or_init(|| Arc::new(diagonal))))
     }
 
-    fn places(&self, device: &dyn Device, matrix: MatrixResult) -> Result<Places, SolveError> {
-        match matrix {
-            MatrixResult::Sparse => Ok(Places::Lookup(self.lookup(device)?)),
-            MatrixResult::OwnedRows { longest } => {
-                Ok(Places::Owned(self.pairs(device, SlotPacking::of(longest.max(1)))?))
-            }
-            MatrixResult::Cells
-            | MatrixResult::Searched
-            | MatrixResult::SymmetricHalf
-            | MatrixResult::Coloured
-            | MatrixResult::Rowwise
-            | MatrixResult::Diagonal => Err(SolveError::Assembly),
+    fn places<'m>(
+        &self,
+        device: &dyn Device,
+        (form, matrix): (&MeshForm, MatrixResult),
+        mesh: &'m Mesh,
+        arrays: &mut Arrays<'m>,
+    ) -> Result<Places, SolveError> {
+        if matrix == MatrixResult::Sparse {
+            return Ok(Places::Lookup(self.lookup(device)?));
         }
+        let packing = matrix.packing().ok_or(SolveError::Assembly)?;
+        if !matches!(matrix, MatrixResult::TurnedRows { .. }) {
+            let as_they_are = vec![(0..self.extents[1] as u32).collect(); self.extents[0]];
+            return Ok(Places::Owned(self.pairs(device, packing, &as_they_are)?));
+        }
+        let owners = form.owners(&arrays.numbered(mesh))?;
+        let points = self.vertex_points(device, owners[0].clone(), mesh, arrays)?;
+        let pairs = self.pairs(device, packing, &form.turns()?.columns)?;
+        Ok(Places::Owned(Pairs { turned: Some((owners, points)), ..pairs }))
+    }
+
+    /// The positions of vertices, of which these are the degrees of freedom, in the order of these.
+    fn vertex_points<'m>(
+        &self,
+        device: &dyn Device,
+        vertices: Range<usize>,
+        mesh: &'m Mesh,
+        arrays: &mut Arrays<'m>,
+    ) -> Result<Arc<Buffer>, SolveError> {
+        let cells = arrays.uploaded(mesh, MeshArray::Cells, || buffer_of(device, mesh.all_cell_nodes()))?;
+        let nodes = arrays.uploaded(mesh, MeshArray::Nodes, || buffer_of(device, mesh.nodes()))?;
+        let (dim, n_nodes) = (mesh.shape().dim(), mesh.n_vertices());
+        let points = device.allocate(8 * mesh.nodes().len() as u64)?;
+        let kernel = compiled(device, text!("vertex_points"))?;
+        let sizes = [
+            ("n", self.blocks.rows),
+            ("n_points", vertices.len()),
+            ("first", vertices.start),
+            ("n_items", self.n_entities * self.extents[0]),
+            ("n_entities", self.n_entities),
+            ("height", mesh.shape().n_vertices()),
+            ("n_nodes", n_nodes),
+            ("dim", dim),
+        ];
+        let arrays: [(&str, &Buffer); 6] = [
+            ("starts", &self.blocks.term_starts),
+            ("term_entities", &self.blocks.term_entities),
+            ("term_rows", &self.blocks.term_rows),
+            ("cells", &cells),
+            ("nodes", &nodes),
+            ("points", &points),
+        ];
+        run(device, &[Call::of(&kernel, &sizes, &arrays)])?;
+        Ok(Arc::new(points))
     }
 
     /// Where each entry of an entity's matrix stands.
@@ -341,8 +396,13 @@ impl FoundPattern {
         Ok(Arc::new(places))
     }
 
-    /// The pairs of degrees of freedom and entities.
-    fn pairs(&self, device: &dyn Device, packing: SlotPacking) -> Result<Pairs, SolveError> {
+    /// The pairs of degrees of freedom and entities, whose columns stand in the order of `turns`.
+    fn pairs(
+        &self,
+        device: &dyn Device,
+        packing: SlotPacking,
+        turns: &[Vec<u32>],
+    ) -> Result<Pairs, SolveError> {
         let refused = |e: kingpost_fem::sparse::PatternError| FormError::Discretisation(e.to_string());
         let starts: Vec<i32> = download_values(device, &self.blocks.term_starts)?;
         let Slices { firsts, counts, n_pairs } = Slices::of(&starts).map_err(refused)?;
@@ -351,6 +411,7 @@ impl FoundPattern {
         let [entities, rows] = [device.allocate(4 * n_pairs as u64)?, device.allocate(4 * n_pairs as u64)?];
         let slots = device.allocate(4 * (words * n_pairs) as u64)?;
         let of_slices = buffer_of(device, &slices)?;
+        let turns = buffer_of(device, &turns.concat())?;
         let kernel = compiled(device, text!("own_pairs"))?;
         let sizes = [
             ("n", self.blocks.rows),
@@ -366,8 +427,9 @@ impl FoundPattern {
             ("components", self.components[1]),
             ("steps", steps(slices.len())),
         ];
-        let arrays: [(&str, &Buffer); 9] = [
+        let arrays: [(&str, &Buffer); 10] = [
             ("slices", &of_slices),
+            ("turns", &turns),
             ("starts", &self.blocks.term_starts),
             ("term_entities", &self.blocks.term_entities),
             ("term_rows", &self.blocks.term_rows),
@@ -386,6 +448,8 @@ impl FoundPattern {
             entities: Arc::new(entities),
             rows: Arc::new(rows),
             slots: Arc::new(slots),
+            columns: self.on_device().map(|[_, columns]| columns),
+            turned: None,
         })
     }
 }

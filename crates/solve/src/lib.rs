@@ -63,7 +63,7 @@ mod sparse;
 mod texts;
 mod vectors;
 
-pub use amg::{Amg, AmgPreconditioner, HierarchySize, Unknowns};
+pub use amg::{Amg, AmgLevel, AmgPreconditioner, HierarchySize, Unknowns};
 pub use arrays::Arrays;
 pub use assembly::{AssemblyStrategy, MatrixAssembly, UnknownAssembly};
 pub use bicgstab::BiCgStab;

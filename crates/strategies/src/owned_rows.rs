@@ -4,22 +4,29 @@ use super::blocks::statements;
 use super::single_cell::make_atomic;
 use super::{constant_tables, length};
 use crate::strategy::{Arguments, Stopped, Strategy, Work};
+use kingpost_forms::program::stage;
 use kingpost_ir::{
-    Access, AddressSpace, Atom, AxisTag, Insn, Kernel, Node, VarId, VarKind, Variable, WriteOp,
+    Access, AddressSpace, Atom, AxisTag, Expr, InameId, Insn, InsnId, Kernel, Node, ScalarType, VarId,
+    VarKind, Variable, WriteOp,
 };
-use kingpost_primitives::primitives::{ExpandArray, PadArray, SetAddressSpace, TransposeArrayAxes};
+use kingpost_primitives::primitives::{
+    ExpandArray, PadArray, PreEvaluateLoop, SetAddressSpace, SplitLaunch, TransposeArrayAxes,
+};
 use kingpost_primitives::schedule::Loop;
 use kingpost_primitives::tree::{body_of, insns_of, loops_of};
 use kingpost_primitives::{Schedule, ScheduleSteps};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Maps each iteration of the outermost loop to a work-item. Temporaries that are indexed by what is
 /// read at run time go to local memory, where the elements of work-items lie side by side: no two of
 /// a sub-group meet in a bank. The others are private, tables constant. Sixteen work-items store a row
-/// together, so that they write what lies side by side.
+/// together, so that they write what lies side by side, and copy the columns of one together where cells are
+/// turned. Each loop over owners is a launch of its own.
 ///
-/// For matrices whose [rows are owned](kingpost_forms::lowering::MatrixResult::OwnedRows).
+/// For matrices whose [rows are owned](kingpost_forms::lowering::MatrixResult::OwnedRows), of cells that are
+/// [turned](kingpost_forms::lowering::MatrixResult::TurnedRows) or not.
 ///
 /// # Errors
 /// A step that is refused: iterations that depend on each other, a group of no work-item.
@@ -49,17 +56,84 @@ impl Strategy for OwnedRows {
     fn apply(&self, on: &mut Work<'_>) -> Result<(), Stopped> {
         let form = on.form();
         let (kernel, cells, s) = (form.kernel(), form.cell_loop()?, on.schedule());
-        let looked_up: Vec<VarId> = kernel.vars.ids().filter(|v| is_looked_up(kernel, *v)).collect();
         let is_shared = |v: &&Variable| v.kind == VarKind::Temporary && v.space != AddressSpace::Private;
         for var in kernel.vars.values().filter(is_shared) {
             s.apply(SetAddressSpace::new(&var.name, AddressSpace::Private))?;
         }
-        constant_tables(s, kernel)?;
+        sum_in_advance(s)?;
+        let made = s.kernel().clone();
+        constant_tables(s, &made)?;
         make_atomic(s, &cells.commits)?;
-        let names = ["group", "item"].map(|end| format!("{}_{end}", cells.cell));
-        let [group, item] = s.split_as(&cells.cell, length(self.owners), [&names[0], &names[1]])?;
-        for var in &looked_up {
-            let Variable { name, shape, .. } = &kernel.vars[*var];
+        let loops = kernel.body.iter().filter_map(|node| match node {
+            Node::Loop(owners, body) => Some((kernel.inames[*owners].name.as_str(), body)),
+            Node::Insn(_) => None,
+        });
+        let loops: Vec<(&str, &Vec<Node>)> = loops.collect();
+        // owners of several kinds overwrite one array, and have other rooms and registers
+        if loops.len() > 1 {
+            s.apply(SplitLaunch::new(loops[1..].iter().map(|(owners, _)| *owners)))?;
+        }
+        for (owners, body) in loops {
+            let written = insns_of(body).into_iter().map(|insn| kernel.insns[insn].lhs.var);
+            let written: BTreeSet<VarId> = written.filter(|v| is_looked_up(kernel, *v)).collect();
+            let looked_up: Vec<&Variable> = written.iter().map(|v| &kernel.vars[*v]).collect();
+            self.map_owners(s, owners, &looked_up)?;
+        }
+        Ok(())
+    }
+}
+
+/// Sums over points in advance where that takes fewer operations: of rows that are known when the kernel is written,
+/// as those of turned cells.
+fn sum_in_advance(s: &mut Schedule) -> Result<(), Stopped> {
+    let kernel = s.kernel();
+    let updates = kernel.insns.ids().filter(|i| kernel.insns[*i].tags.contains(stage::QUADRATURE));
+    let mut loops = BTreeSet::new();
+    for insn in updates.filter(|i| kernel.insns[*i].op != WriteOp::Assign) {
+        let indices = &kernel.insns[insn].lhs.index;
+        let is_summed =
+            |l: &InameId| extent(kernel, *l).is_some() && !indices.iter().any(|index| index.mentions(*l));
+        let around = s.expected(loops_of(kernel, insn).ok(), "instruction in the tree")?;
+        loops.extend(around.into_iter().filter(is_summed).map(|l| kernel.inames[l].name.clone()));
+    }
+    for points in loops {
+        let before = work(s.kernel());
+        let mut tried = s.clone();
+        if tried.attempt(PreEvaluateLoop::new(points))?.is_some() && work(tried.kernel()) < before {
+            *s = tried;
+        }
+    }
+    Ok(())
+}
+
+/// How often a loop runs, if that is a number.
+fn extent(kernel: &Kernel, iname: InameId) -> Option<i64> {
+    let (lo, hi) = kernel.inames[iname].domain.as_range(iname)?;
+    hi.minus(&lo).as_constant()
+}
+
+/// Operations on numbers of a kernel whose loops of unknown lengths run once: those of an owner and a cell.
+fn work(kernel: &Kernel) -> i64 {
+    let of = |(insn, loops): (InsnId, Vec<InameId>)| {
+        let Insn { op, rhs, lhs, .. } = &kernel.insns[insn];
+        let mut operations = i64::from(*op != WriteOp::Assign);
+        rhs.for_each(&mut |e| operations += i64::from(matches!(e, Expr::Binary(..) | Expr::Call(..))));
+        let is_of_numbers = !matches!(kernel.vars[lhs.var].ty, ScalarType::I32 | ScalarType::I64);
+        let times: i64 = loops.into_iter().filter_map(|l| extent(kernel, l)).product();
+        i64::from(is_of_numbers) * operations * times
+    };
+    kernel.schedule().into_iter().map(of).sum()
+}
+
+/// Maximum number of work-items that store a row: of low degrees it has some twenty entries.
+const MAX_LANES: u32 = 16;
+
+impl OwnedRows {
+    /// Maps a loop over owners, whose body looks up elements of some arrays.
+    fn map_owners(&self, s: &mut Schedule, owners: &str, looked_up: &[&Variable]) -> Result<(), Stopped> {
+        let names = ["group", "item"].map(|end| format!("{owners}_{end}"));
+        let [group, item] = s.split_as(owners, length(self.owners), [&names[0], &names[1]])?;
+        for Variable { name, shape, .. } in looked_up {
             s.apply(ExpandArray::new(name, [item.name()]))?;
             s.apply(SetAddressSpace::new(name, AddressSpace::Local))?;
             let axes = shape.len() as u32;
@@ -67,67 +141,101 @@ impl Strategy for OwnedRows {
             // entries of a row, which are stored together, lie in different banks
             s.apply(PadArray::new(name, axes, 1))?;
         }
-        let rows: Vec<&str> = looked_up.iter().map(|v| kernel.vars[*v].name.as_str()).collect();
+        let rows: Vec<&str> = looked_up.iter().map(|var| var.name.as_str()).collect();
         let lanes = 1 << self.owners.trailing_zeros().min(MAX_LANES.ilog2());
-        match parts(s.kernel(), item.name(), &rows) {
-            Some(Parts { sum, store }) => {
-                let stems = [format!("{}_sum", cells.cell), format!("{}_store", cells.cell)];
-                let cut = s.distribute_as(&item, [sum, store], &stems.each_ref().map(String::as_str))?;
-                for own in [&item].into_iter().chain(cut.first()) {
-                    let [row, lane] = s.split_as(own, lanes, ["row", "lane"])?;
-                    s.tag(&row, AxisTag::Local(1))?;
-                    s.tag(&lane, AxisTag::Local(0))?;
-                }
-                let store = s.expected(cut.into_iter().nth(1), "loop that stores")?;
-                store_together(s, &store, &rows, lanes)?;
+        let Some(Parts { copy, clear, sum, store }) = parts(s.kernel(), item.name(), &rows) else {
+            s.tag(&item, AxisTag::Local(0))?;
+            return Ok(s.tag(&group, AxisTag::Group(0))?);
+        };
+        let mut cuts = vec![(sum, "sum"), (store, "store")];
+        if let Some(Copy { bounds, columns }) = &copy {
+            for bound in bounds {
+                // each work-item looks up its own row; those that copy and store it together read that
+                s.apply(ExpandArray::new(bound, [item.name()]))?;
+                s.apply(SetAddressSpace::new(bound, AddressSpace::Local))?;
             }
-            None => s.tag(&item, AxisTag::Local(0))?,
+            cuts.splice(0..0, [(columns.clone(), "copy"), (clear, "clear")]);
+        }
+        let stems: Vec<String> = cuts.iter().map(|(_, stem)| format!("{owners}_{stem}")).collect();
+        let stems: Vec<&str> = stems.iter().map(String::as_str).collect();
+        let cut = s.distribute_as(&item, cuts.iter().map(|(before, _)| before), &stems)?;
+        let mut loops: Vec<Loop> = std::iter::once(item).chain(cut).collect();
+        let mut together: Vec<Loop> = loops.pop().into_iter().collect();
+        if copy.is_some() {
+            together.push(loops.remove(1));
+        }
+        for own in &loops {
+            let [row, lane] = s.split_as(own, lanes, ["row", "lane"])?;
+            s.tag(&row, AxisTag::Local(1))?;
+            s.tag(&lane, AxisTag::Local(0))?;
+        }
+        for entries in &together {
+            go_together(s, entries, &rows, lanes)?;
         }
         Ok(s.tag(&group, AxisTag::Group(0))?)
     }
 }
 
-/// Maximum number of work-items that store a row: of low degrees it has some twenty entries.
-const MAX_LANES: u32 = 16;
-
 /// Statements of the loop over the owners of rows, with which parts of it begin.
 struct Parts {
+    /// What is copied before the rows are cleared, if something is.
+    copy: Option<Copy>,
+    /// The first that clears the rows.
+    clear: String,
     /// The first after the rows are cleared.
     sum: String,
     /// The first after the last one that adds to them.
     store: String,
 }
 
-/// Where the parts begin, if the first statements clear the rows and the last ones only read them.
-fn parts(kernel: &Kernel, item: &str, rows: &[&str]) -> Option<Parts> {
-    let nodes = body_of(kernel, kernel.iname(item)?).ok()?;
-    let writes = |node: &Node, is_meant: &dyn Fn(&Insn) -> bool| {
-        let insns = insns_of(std::slice::from_ref(node));
-        insns
-            .iter()
-            .map(|i| &kernel.insns[*i])
-            .any(|insn| rows.contains(&kernel.vars[insn.lhs.var].name.as_str()) && is_meant(insn))
-    };
-    let cleared = nodes.iter().take_while(|n| writes(n, &|insn| insn.op == WriteOp::Assign)).count();
-    let summed = nodes.iter().rposition(|n| writes(n, &|_| true))? + 1;
-    let names = statements(kernel, item);
-    (0 < cleared && cleared < summed && summed < nodes.len())
-        .then(|| Parts { sum: names[cleared].clone(), store: names[summed].clone() })
+/// What copies columns.
+struct Copy {
+    /// Scalars that are known before.
+    bounds: Vec<String>,
+    /// The loop that copies.
+    columns: String,
 }
 
-/// Lets work-items side by side store the entries of a row.
-fn store_together(s: &mut Schedule, store: &Loop, rows: &[&str], lanes: i64) -> Result<(), Stopped> {
+/// Where the parts begin, if statements clear rows, others add to them and the last ones only read them.
+fn parts(kernel: &Kernel, item: &str, looked_up: &[&str]) -> Option<Parts> {
+    let nodes = body_of(kernel, kernel.iname(item)?).ok()?;
+    let name = |insn: &Insn| kernel.vars[insn.lhs.var].name.as_str();
+    let insns = |node: &Node| insns_of(std::slice::from_ref(node)).into_iter().map(|i| &kernel.insns[i]);
+    let all = || nodes.iter().flat_map(insns);
+    let rows: BTreeSet<&str> =
+        all().filter(|i| i.op != WriteOp::Assign && looked_up.contains(&name(i))).map(name).collect();
+    let clears = |node: &Node| insns(node).any(|i| i.op == WriteOp::Assign && rows.contains(name(i)));
+    let clear = nodes.iter().position(clears)?;
+    let sum = clear + nodes[clear..].iter().take_while(|node| clears(node)).count();
+    let store = nodes.iter().rposition(|node| insns(node).any(|i| rows.contains(name(i))))? + 1;
+    let names = statements(kernel, item);
+    let copy = nodes[..clear].iter().position(|node| matches!(node, Node::Loop(..))).map(|at| Copy {
+        bounds: nodes[..at].iter().flat_map(insns).map(|i| name(i).to_owned()).collect(),
+        columns: names[at].clone(),
+    });
+    (sum < store && store < nodes.len()).then(|| Parts {
+        copy,
+        clear: names[clear].clone(),
+        sum: names[sum].clone(),
+        store: names[store].clone(),
+    })
+}
+
+/// Lets work-items side by side store the entries of a row, or copy them.
+fn go_together(s: &mut Schedule, owners: &Loop, looked_up: &[&str], lanes: i64) -> Result<(), Stopped> {
     let kernel = s.kernel();
-    let nodes = kernel.iname(store.name()).and_then(|l| body_of(kernel, l).ok());
-    let nodes = s.expected(nodes, "loop that stores")?;
-    let reads =
-        |insn: &Insn| insn.reads().iter().any(|access| rows.contains(&kernel.vars[access.var].name.as_str()));
-    let stored = insns_of(nodes).into_iter().find(|i| reads(&kernel.insns[*i]));
-    let entry = stored.and_then(|insn| loops_of(kernel, insn).ok()?.last().copied());
+    let nodes = kernel.iname(owners.name()).and_then(|l| body_of(kernel, l).ok());
+    let nodes = s.expected(nodes, "loop over the owners of rows")?;
+    let touches = |insn: &Insn| {
+        let accesses = insn.reads().into_iter().chain([&insn.lhs]);
+        accesses.into_iter().any(|access| looked_up.contains(&kernel.vars[access.var].name.as_str()))
+    };
+    let moved = insns_of(nodes).into_iter().find(|i| touches(&kernel.insns[*i]));
+    let entry = moved.and_then(|insn| loops_of(kernel, insn).ok()?.last().copied());
     let entry = entry.map(|l| kernel.inames[l].name.clone());
     let entry = s.expected(entry, "loop over the entries of a row")?;
     let [_, lane] = s.split_as(entry, lanes, ["entries", "lane"])?;
-    let [part, _] = s.split_as(store, lanes, ["part", "row"])?;
+    let [part, _] = s.split_as(owners, lanes, ["part", "row"])?;
     s.tag(&part, AxisTag::Local(1))?;
     Ok(s.tag(&lane, AxisTag::Local(0))?)
 }

@@ -7,7 +7,7 @@ use kingpost::codegen::{CodegenError, Options, generate};
 use kingpost::forms::MappingError;
 use kingpost::forms::element::CellShape;
 use kingpost::forms::form::{FormError, Inputs, action, coefficient};
-use kingpost::forms::lowering::{LoweringOptions, MeshForm};
+use kingpost::forms::lowering::{LoweringOptions, MatrixResult, MeshForm, NumberedMesh};
 use kingpost::forms::mesh::{Mesh, MeshError};
 use kingpost::forms::numbering::{NumberingError, NumberingOrder};
 use kingpost::forms::reference;
@@ -140,7 +140,7 @@ impl Prepared {
     ) -> Result<Self, MeasureError> {
         let mesh = order.of(mesh.clone(), seed)?;
         let start = Instant::now();
-        let pattern = lowered(PROBLEM, degree, AssemblyStrategy::LookupTable, 0)?.patterns(&mesh)?;
+        let pattern = lowered(PROBLEM, degree, MatrixResult::Sparse)?.patterns(&mesh)?;
         let pattern_s = start.elapsed().as_secs_f64();
         let n = pattern.first().map_or(0, |p| p.row_starts.len() - 1);
         let x = Random::new(seed).numbers(n);
@@ -210,8 +210,12 @@ impl OnDevice {
         strategy: AssemblyStrategy,
         mapping: &Mapping,
     ) -> Result<Self, MeasureError> {
-        let longest = on.pattern.iter().map(CsrPattern::longest_row).max().unwrap_or(0);
-        let form = lowered(PROBLEM, on.degree, strategy, longest)?;
+        let [first, ..] = &on.pattern[..] else {
+            return Err(FormError::Bug("a bilinear form without a pattern".into()).into());
+        };
+        let of_pattern = lowered(PROBLEM, on.degree, MatrixResult::Sparse)?;
+        let matrix = strategy.matrix_of(&of_pattern, &NumberedMesh::new(&on.mesh), first)?;
+        let form = lowered(PROBLEM, on.degree, matrix)?;
         let programs = FormPrograms::compile(device, form, &|_| vec![mapping.clone()])?;
         let start = Instant::now();
         let inputs = Inputs::new().in_order(ORDER).of(programs.form().form());
@@ -226,7 +230,8 @@ impl OnDevice {
             | AssemblyStrategy::LookupTable
             | AssemblyStrategy::Coloured
             | AssemblyStrategy::Rowwise
-            | AssemblyStrategy::OwnedRows => Vec::new(),
+            | AssemblyStrategy::OwnedRows
+            | AssemblyStrategy::TurnedRows => Vec::new(),
         };
         let patterns = if half.is_empty() { &on.pattern } else { &half };
         let form = MatrixAssembly::new(device, &programs, &on.mesh, &inputs, patterns, &[], arrays)?;

@@ -4,25 +4,24 @@ use kingpost::Mapping;
 use kingpost::forms::Combinator;
 use kingpost::forms::element::CellShape;
 use kingpost::forms::form::FormError;
-use kingpost::forms::lowering::{LoweringOptions, MeshForm};
+use kingpost::forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
 use kingpost::forms::numbering::NumberingOrder;
 use kingpost::forms::strategies::{ConstantCells, FewestOperations, Objective, OwnedRows, StraightCells};
 use kingpost::kernels::BoundaryValueProblem;
 use kingpost::solve::AssemblyStrategy;
 use kingpost::tuning::vectors::HostVectors;
 
-/// The matrix of a problem on tetrahedra, lowered for a strategy.
+/// The matrix of a problem on tetrahedra, lowered to that.
 ///
 /// # Errors
 /// A form that is not lowered.
 pub fn lowered(
     problem: BoundaryValueProblem,
     degree: usize,
-    strategy: AssemblyStrategy,
-    longest: usize,
+    matrix: MatrixResult,
 ) -> Result<MeshForm, FormError> {
     let space = problem.space(CellShape::Tetrahedron, degree);
-    let options = LoweringOptions::new(format!("{problem}_tangent")).with_matrix(strategy.matrix(longest));
+    let options = LoweringOptions::new(format!("{problem}_tangent")).with_matrix(matrix);
     Ok(MeshForm::new(&problem.tangent(&space), &options)?.in_order(NumberingOrder::OF_MATRICES))
 }
 
@@ -31,6 +30,8 @@ pub fn lowered(
 pub fn mappings(host: Option<HostVectors>, strategy: AssemblyStrategy) -> Vec<Mapping> {
     match host {
         Some(host) if strategy == AssemblyStrategy::OwnedRows => vec![host.of_any()],
+        // no other takes several loops over owners
+        Some(_) if strategy == AssemblyStrategy::TurnedRows => vec![OwnedRows { owners: 32 }.into()],
         // of the half of a matrix, one triangle of a cell's matrix is summed
         Some(host) if strategy == AssemblyStrategy::SymmetricHalf => vec![host.tiles()],
         Some(host) => vec![
@@ -39,7 +40,7 @@ pub fn mappings(host: Option<HostVectors>, strategy: AssemblyStrategy) -> Vec<Ma
             host.fewest(Objective::Operations),
         ],
         None => {
-            if strategy == AssemblyStrategy::OwnedRows {
+            if matches!(strategy, AssemblyStrategy::OwnedRows | AssemblyStrategy::TurnedRows) {
                 return [32, 64, 128].map(|owners| Mapping::from(OwnedRows { owners })).to_vec();
             }
             let cells = [64, 128].map(|cells| Mapping::from(ConstantCells { cells }));
@@ -55,7 +56,8 @@ pub fn mappings(host: Option<HostVectors>, strategy: AssemblyStrategy) -> Vec<Ma
                 | AssemblyStrategy::SymmetricHalf
                 | AssemblyStrategy::Coloured
                 | AssemblyStrategy::Rowwise
-                | AssemblyStrategy::OwnedRows => Vec::new(),
+                | AssemblyStrategy::OwnedRows
+                | AssemblyStrategy::TurnedRows => Vec::new(),
             };
             [&straight[..], &cells, &fewest].concat()
         }

@@ -5,13 +5,13 @@ use crate::candidates::lowered;
 use crate::record::{Blocked, Free};
 use kingpost::Random;
 use kingpost::forms::form::{FormError, Inputs, action, coefficient};
-use kingpost::forms::lowering::{LoweredKernel, LoweringOptions, MeshForm};
+use kingpost::forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
 use kingpost::forms::mesh::Mesh;
 use kingpost::forms::numbering::{Numbering, NumberingOrder};
 use kingpost::kernels::BoundaryValueProblem;
 use kingpost::runtime::{Device, Timing, TimingOptions, buffer_of, download_values, upload_values};
 use kingpost::solve::{
-    Arrays, AssemblyStrategy, BlockCsrOperator, ConjugateGradients, Constraints, CsrOperator, DeviceForm,
+    Arrays, BlockCsrOperator, ConjugateGradients, Constraints, CsrOperator, DeviceForm,
     Diagonal, FormOperator, FormPrograms, LinearOptions, MatrixAssembly, Operator, Preconditioning,
     PrescribedValues, Queue, SolveError, facet_dofs, run,
 };
@@ -38,27 +38,9 @@ fn programs(device: &dyn Device, form: MeshForm) -> Result<FormPrograms, SolveEr
 /// # Errors
 /// What the device refuses; solutions that differ.
 pub fn measure(device: &dyn Device, on: &Prepared, degree: usize, seed: u64) -> Result<Free, MeasureError> {
-    let form = lowered(PROBLEM, degree, AssemblyStrategy::LookupTable, 0)?;
-    let [pattern, ..] = on.patterns() else {
-        return Err(FormError::Bug("a bilinear form without a pattern".into()).into());
-    };
-    let n = pattern.row_starts.len() - 1;
-    let tangent = programs(device, form)?;
-    let arrays = &mut Arrays::default();
-    let order = NumberingOrder::OF_MATRICES;
-    let inputs = Inputs::new().in_order(order).of(tangent.form().form());
-    let assembly = MatrixAssembly::new(device, &tangent, on.mesh(), &inputs, on.patterns(), &[], arrays)?;
-    let matrix = CsrOperator::new(device, pattern)?;
-    // with one prescribed unknown, roundings of products grow to 1e-8 within these iterations at P2
-    let numbering = Numbering::new_in_order(on.mesh(), degree, order)?;
-    let boundary = facet_dofs(on.mesh(), &numbering, &on.mesh().boundary(), &|_| true);
-    let values = vec![0.0; boundary.len()];
-    let constraints = Constraints::new(device, pattern, &PrescribedValues { unknowns: boundary, values })?;
-    let mut calls = Vec::new();
-    assembly.assemble(&[], matrix.values(), &mut calls);
-    calls.extend(constraints.eliminate(matrix.values()));
-    run(device, &calls)?;
-    drop(calls);
+    let (order, arrays) = (NumberingOrder::OF_MATRICES, &mut Arrays::default());
+    let (matrix, constraints) = system(device, on, degree, arrays)?;
+    let n = matrix.size();
     let jacobi = Diagonal::identity(device, n)?;
     run(device, &[jacobi.invert(&matrix)])?;
 
@@ -108,6 +90,38 @@ pub fn measure(device: &dyn Device, on: &Prepared, degree: usize, seed: u64) -> 
     })
 }
 
+/// The matrix of Poisson's equation, zero on the boundary, and what prescribes that.
+///
+/// # Errors
+/// What the device refuses.
+pub fn system<'m>(
+    device: &dyn Device,
+    on: &'m Prepared,
+    degree: usize,
+    arrays: &mut Arrays<'m>,
+) -> Result<(CsrOperator, Constraints), MeasureError> {
+    let form = lowered(PROBLEM, degree, MatrixResult::Sparse)?;
+    let [pattern, ..] = on.patterns() else {
+        return Err(FormError::Bug("a bilinear form without a pattern".into()).into());
+    };
+    let tangent = programs(device, form)?;
+    let order = NumberingOrder::OF_MATRICES;
+    let inputs = Inputs::new().in_order(order).of(tangent.form().form());
+    let assembly = MatrixAssembly::new(device, &tangent, on.mesh(), &inputs, on.patterns(), &[], arrays)?;
+    let matrix = CsrOperator::new(device, pattern)?;
+    // with one prescribed unknown, roundings of products grow to 1e-8 within these iterations at P2
+    let numbering = Numbering::new_in_order(on.mesh(), degree, order)?;
+    let boundary = facet_dofs(on.mesh(), &numbering, &on.mesh().boundary(), &|_| true);
+    let values = vec![0.0; boundary.len()];
+    let constraints = Constraints::new(device, pattern, &PrescribedValues { unknowns: boundary, values })?;
+    let mut calls = Vec::new();
+    assembly.assemble(&[], matrix.values(), &mut calls);
+    calls.extend(constraints.eliminate(matrix.values()));
+    run(device, &calls)?;
+    drop(calls);
+    Ok((matrix, constraints))
+}
+
 /// Times products with the matrix of the hyperelastic problem on a uniform mesh, row by row of scalars
 /// and of blocks. The entries are random numbers, the same in both.
 ///
@@ -120,7 +134,7 @@ pub fn measure_blocks(
     seed: u64,
 ) -> Result<Blocked, MeasureError> {
     let mesh = Mesh::unit_cube(divisions)?;
-    let form = lowered(BoundaryValueProblem::Hyperelasticity, degree, AssemblyStrategy::LookupTable, 0)?;
+    let form = lowered(BoundaryValueProblem::Hyperelasticity, degree, MatrixResult::Sparse)?;
     let patterns = form.patterns(&mesh)?;
     let [pattern, ..] = &patterns[..] else {
         return Err(FormError::Bug("a bilinear form without a pattern".into()).into());

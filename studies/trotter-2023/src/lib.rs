@@ -4,6 +4,7 @@
 
 pub mod assembly;
 pub mod candidates;
+pub mod cycle;
 pub mod free;
 pub mod newton;
 pub mod order;
@@ -15,7 +16,7 @@ pub mod setup;
 pub mod source;
 
 pub use order::Order;
-pub use record::{Assembled, Blocked, Free, Question, Scaled, SetUp, Solved};
+pub use record::{Assembled, Blocked, Cycled, Free, Question, Scaled, SetUp, Solved};
 pub use source::Source;
 
 /// Divisions of a side of the unit cube in the uniform meshes 1 to 8, of six tetrahedra a division

@@ -156,6 +156,30 @@ pub struct Free {
     pub error: f64,
 }
 
+/// A V-cycle of algebraic multigrid for Poisson's equation, and its setup.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cycled {
+    /// Divisions of a side of the unit cube.
+    pub divisions: usize,
+    /// Degree of the elements.
+    pub degree: usize,
+    /// Unknowns of each level, from the finest on.
+    pub unknowns: Vec<usize>,
+    /// Entries of the matrices of all levels, relative to those of the finest.
+    pub operator_complexity: f64,
+    /// Where it ran.
+    pub device: Card,
+    /// Median time of a cycle from zero, in seconds.
+    pub cycle_s: f64,
+    /// Times of setups, the first of which compiles kernels, in seconds.
+    pub setup_s: Vec<f64>,
+    /// Iterations of conjugate gradients with a cycle each, to 1e-8 of the right-hand side.
+    pub iterations: usize,
+    /// Their time, in seconds.
+    pub solve_s: f64,
+}
+
 /// Products with the matrix of the hyperelastic problem, row by row of scalars and of blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -133,15 +133,17 @@ impl CsrPattern {
     }
 
     /// The pairs of degrees of freedom and entities, of spaces whose degrees of freedom have a given number of
-    /// components each, with places packed as of rows that are as long as the longest, or longer.
+    /// components each, with places packed as of rows that are as long as the longest, or longer. Columns of the
+    /// pairs of an entity's degree of freedom stand in the order that `turns` has for it, if entities are turned.
     ///
     /// # Errors
     /// [`PatternError::Invalid`]: a pattern of other components, a row that is longer, more pairs than
-    /// 32 bits count.
+    /// 32 bits count, turns of other entities.
     pub fn owned_rows(
         &self,
         components: [usize; 2],
         packing: SlotPacking,
+        turns: Option<&[Vec<u32>]>,
     ) -> Result<OwnedRows, PatternError> {
         let components = components.map(|n| n.max(1));
         if components != self.components {
@@ -154,6 +156,11 @@ impl CsrPattern {
             return Err(refused(found, "fewer places a number"));
         }
         let [local, columns] = [0, 1].map(|k| self.extents[k] / components[k]);
+        if turns.is_some_and(|t| t.len() != local || t.iter().any(|of| of.len() != columns)) {
+            let found =
+                format!("turns of other entities than those of {local} by {columns} degrees of freedom");
+            return Err(refused(found, "one of each"));
+        }
         let n_owners = self.block_starts.len().saturating_sub(1);
         let (starts, order) = sorted(&self.owners, n_owners);
         let Slices { firsts, counts, n_pairs } = Slices::of(&starts)?;
@@ -182,8 +189,12 @@ impl CsrPattern {
         let word = |word: usize| {
             list(&|k, owner| {
                 let row = &self.blocks[k as usize * columns..(k as usize + 1) * columns];
-                let slot = |block: &i32| (block - self.block_starts[owner]) * components[1] as i32;
-                packing.packed(row.chunks(packing.slots()).nth(word).unwrap_or(&[]).iter().map(slot))
+                let slot = |column: usize| {
+                    let at = turns.map_or(column, |turns| turns[k as usize % local][column] as usize);
+                    (row[at] - self.block_starts[owner]) * components[1] as i32
+                };
+                let first = word * packing.slots();
+                packing.packed((first..columns.min(first + packing.slots())).map(slot))
             })
         };
         Ok(OwnedRows {
@@ -214,7 +225,7 @@ mod tests {
     fn pairs_stand_in_slices() {
         let pattern = intervals(40, 2);
         for packing in [SlotPacking::Four, SlotPacking::Two, SlotPacking::One] {
-            let owned = pattern.owned_rows([2, 2], packing).unwrap();
+            let owned = pattern.owned_rows([2, 2], packing, None).unwrap();
             assert_eq!((owned.firsts.len(), pattern.longest_row()), (41, 6));
             assert_eq!((&owned.counts[..3], owned.counts[40]), (&[1, 2, 2][..], 1));
             assert_eq!((owned.firsts[31], owned.firsts[32]), (31, 64));
@@ -257,11 +268,11 @@ mod tests {
 
     #[test]
     fn other_components_and_longer_rows_are_refused() {
-        let error = intervals(2, 2).owned_rows([1, 1], SlotPacking::One).unwrap_err().to_string();
+        let error = intervals(2, 2).owned_rows([1, 1], SlotPacking::One, None).unwrap_err().to_string();
         assert!(error.contains("blocks of [2, 2] numbers"), "{error}");
         let long = intervals(2, 50);
-        let error = long.owned_rows([50, 50], SlotPacking::Four).unwrap_err().to_string();
+        let error = long.owned_rows([50, 50], SlotPacking::Four, None).unwrap_err().to_string();
         assert!(error.contains("a row of 150 entries, and 4 places a number"), "{error}");
-        assert!(long.owned_rows([50, 50], SlotPacking::Two).is_ok());
+        assert!(long.owned_rows([50, 50], SlotPacking::Two, None).is_ok());
     }
 }

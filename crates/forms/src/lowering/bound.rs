@@ -9,12 +9,13 @@ use crate::grid::Grid;
 use kingpost_capacity::check_memory;
 use kingpost_fem::mesh::Mesh;
 use kingpost_fem::numbering::ComposedNumbering;
-use kingpost_fem::sparse::{CsrPattern, EntryOrder, OwnedRows, RowTerms, SlotPacking};
+use kingpost_fem::sparse::{CsrPattern, EntryOrder, OwnedRows, RowTerms};
 use kingpost_interp::{Memory, Value};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An array that all forms on a mesh share.
@@ -120,7 +121,7 @@ impl MeshForm {
                            it by `CsrPattern::upper`, and lower the form with `MatrixResult::SymmetricHalf`";
             return Err(FormError::Discretisation(message.into()));
         }
-        let by_rows_alone = matches!(lowered.matrix, MatrixResult::Searched | MatrixResult::OwnedRows { .. });
+        let by_rows_alone = lowered.matrix == MatrixResult::Searched || lowered.matrix.is_owned();
         if by_rows_alone && pattern.is_some_and(|pattern| pattern.order() == EntryOrder::Blocks) {
             let message =
                 "an assembly that goes by rows of scalars: found entries by blocks; use a lookup table";
@@ -136,6 +137,16 @@ impl MeshForm {
             );
             return Err(FormError::Discretisation(message));
         }
+        if let (MatrixResult::TurnedRows { longest }, Some(pattern)) = (lowered.matrix, pattern) {
+            let found = self.longest_rows(on, pattern)?;
+            if found.iter().zip(longest).any(|(found, room)| *found > room.max(1)) {
+                let message = format!(
+                    "rows of {found:?} entries at vertices, on edges, faces and in cells, and the form was lowered \
+                     for rows of at most {longest:?}; lower it with `MatrixResult::TurnedRows {{ longest: {found:?} }}`"
+                );
+                return Err(FormError::Discretisation(message));
+            }
+        }
         Ok(BoundKernel {
             form: self,
             on,
@@ -146,6 +157,7 @@ impl MeshForm {
             pattern,
             terms: OnceCell::new(),
             owned: OnceCell::new(),
+            owners: OnceCell::new(),
         })
     }
 }
@@ -166,6 +178,8 @@ pub struct BoundKernel<'a> {
     terms: OnceCell<RowTerms>,
     /// Of one whose rows are owned.
     owned: OnceCell<OwnedRows>,
+    /// Of one whose cells are turned: owners by dimension.
+    owners: OnceCell<[Range<usize>; 4]>,
 }
 
 impl BoundKernel<'_> {
@@ -224,9 +238,8 @@ impl BoundKernel<'_> {
 
     /// Whether entities are pairs of a row and a cell.
     fn goes_by_rows(&self) -> bool {
-        let is_by_rows =
-            matches!(self.lowered.matrix, MatrixResult::Rowwise | MatrixResult::OwnedRows { .. });
-        is_by_rows && self.pattern.is_some()
+        let matrix = self.lowered.matrix;
+        (matrix == MatrixResult::Rowwise || matrix.is_owned()) && self.pattern.is_some()
     }
 
     /// What an argument gets.
@@ -248,6 +261,7 @@ impl BoundKernel<'_> {
             LoweredRole::Map { space } => Bound::Integers(self.numbering(space)?.dofs().into()),
             LoweredRole::States { space } => Bound::Integers(self.numbering(space)?.states().into()),
             LoweredRole::Function { function: 0 } => Bound::Reals(mesh.nodes().into()),
+            LoweredRole::VertexPoints => Bound::Reals(self.vertex_points(name)?.into()),
             LoweredRole::Function { function } => {
                 let n_dofs = self.numbering(self.form.tabulated.functions[function].space)?.n_dofs();
                 Bound::Reals(self.inputs.checked_field(&coefficients[function - 1], n_dofs)?.into())
@@ -290,9 +304,9 @@ impl BoundKernel<'_> {
 
     /// The pairs of a row and a cell: their number, or their cells.
     fn pairs(&self, name: &str, role: LoweredRole) -> Result<Bound<'_>, FormError> {
-        let entities = match self.lowered.matrix {
-            MatrixResult::OwnedRows { .. } => &self.owned(name)?.entities,
-            _ => &self.terms(name)?.entities,
+        let entities = match self.lowered.matrix.is_owned() {
+            true => &self.owned(name)?.entities,
+            false => &self.terms(name)?.entities,
         };
         if role == LoweredRole::EntityCount {
             return Ok(Bound::Param(entities.len() as i64));
@@ -320,9 +334,9 @@ impl BoundKernel<'_> {
                 SparseList::Columns => Bound::Integers((&pattern.columns).into()),
                 SparseList::EntityRows => list(pattern.entity_rows()),
                 SparseList::EntityColumns => list(pattern.entity_columns()),
-                SparseList::PairRows => match self.lowered.matrix {
-                    MatrixResult::OwnedRows { .. } => Bound::Integers((&self.owned(name)?.rows).into()),
-                    _ => Bound::Integers((&self.terms(name)?.rows).into()),
+                SparseList::PairRows => match self.lowered.matrix.is_owned() {
+                    true => Bound::Integers((&self.owned(name)?.rows).into()),
+                    false => Bound::Integers((&self.terms(name)?.rows).into()),
                 },
                 SparseList::PairFirsts => Bound::Integers((&self.owned(name)?.firsts).into()),
                 SparseList::PairCounts => Bound::Integers((&self.owned(name)?.counts).into()),
@@ -331,7 +345,9 @@ impl BoundKernel<'_> {
             LoweredRole::SparseCount { count, .. } => Bound::Param(match count {
                 SparseCount::Rows => pattern.row_starts.len().saturating_sub(1),
                 SparseCount::SearchSteps => pattern.search_steps(),
-                SparseCount::Owners => self.owned(name)?.firsts.len(),
+                SparseCount::Owners => pattern.row_starts.len().saturating_sub(1) / self.components(name)?[0],
+                SparseCount::FirstOf { dim } => self.owners(name, dim)?.start,
+                SparseCount::OwnersOf { dim } => self.owners(name, dim)?.len(),
             } as i64),
             _ => return Err(unknown(name)),
         })
@@ -367,13 +383,46 @@ impl BoundKernel<'_> {
         if let Some(known) = self.owned.get() {
             return Ok(known);
         }
-        let (MatrixResult::OwnedRows { longest }, Some(pattern)) = (self.lowered.matrix, self.pattern) else {
-            return Err(unknown(name));
+        let pattern = self.pattern.ok_or_else(|| unknown(name))?;
+        let packing = self.lowered.matrix.packing().ok_or_else(|| unknown(name))?;
+        let turns = match self.lowered.matrix {
+            MatrixResult::TurnedRows { .. } => Some(self.form.turns()?.columns),
+            _ => None,
         };
-        let components = self.form.components().ok_or_else(|| unknown(name))?;
-        let owned = pattern.owned_rows(components, SlotPacking::of(longest.max(1)));
+        let owned = pattern.owned_rows(self.components(name)?, packing, turns.as_deref());
         let owned = owned.map_err(|e| FormError::Discretisation(e.to_string()))?;
         Ok(self.owned.get_or_init(|| owned))
+    }
+
+    fn components(&self, name: &str) -> Result<[usize; 2], FormError> {
+        self.form.components().ok_or_else(|| unknown(name))
+    }
+
+    /// The degrees of freedom of entities of a dimension.
+    fn owners(&self, name: &str, dim: usize) -> Result<Range<usize>, FormError> {
+        let owners = match self.owners.get() {
+            Some(known) => known,
+            None => {
+                let found = self.form.owners(self.on)?;
+                self.owners.get_or_init(|| found)
+            }
+        };
+        owners.get(dim).cloned().ok_or_else(|| unknown(name))
+    }
+
+    /// The positions of vertices in the order of their degrees of freedom; zero of vertices that no cell has.
+    fn vertex_points(&self, name: &str) -> Result<Vec<f64>, FormError> {
+        let (mesh, vertices) = (self.on.mesh(), self.owners(name, 0)?);
+        let numbering = self.form.result_numbering(self.on)?;
+        let (dim, n) = (mesh.shape().dim(), mesh.shape().n_vertices());
+        let mut points = vec![0.0; mesh.nodes().len()];
+        for (cell, nodes) in mesh.all_cell_nodes().chunks_exact(n).enumerate() {
+            for (dof, node) in numbering.cell(cell).iter().zip(nodes) {
+                let (to, from) = (dim * (*dof as usize - vertices.start), dim * *node as usize);
+                points[to..to + dim].copy_from_slice(&mesh.nodes()[from..from + dim]);
+            }
+        }
+        Ok(points)
     }
 
     fn numbering(&self, space: usize) -> Result<&ComposedNumbering, FormError> {

@@ -163,29 +163,29 @@ pub(super) fn build(
         cell_values: cell_values(form, options),
         first,
         position_width: options.position_width,
+        is_exact: options.is_exact,
     };
     let mut builder = Builder::new(form, name, integrals, &graph, &needed)?;
     builder.orders = orders;
-    builder.roles.cell = builder.names.fresh(entities.loop_name());
-    let owner = builder.vars.owned.clone();
-    let count = owner.as_ref().map_or(builder.vars.entities.count, |owned| owned.count);
-    let outer = builder.b.open_loop(&builder.roles.cell, Affine::constant(0), Affine::var(count));
-    builder.entity = Some(Expr::from(outer));
-    if let Some(owned) = &owner {
-        pairs::open_pairs(&mut builder, owned);
-    }
-    builder.gathers()?;
-    builder.geometry(&uses)?;
-    result::zero(&mut builder);
+    let Some(owned) = builder.vars.owned.clone() else {
+        builder.roles.cell = builder.names.fresh(entities.loop_name());
+        let count = Affine::var(builder.vars.entities.count);
+        builder.entity =
+            Some(Expr::from(builder.b.open_loop(&builder.roles.cell, Affine::constant(0), count)));
+        let points = builder.results_of_entity(&uses)?;
+        result::scatter(&mut builder)?;
+        builder.b.close_loop();
+        return builder.finish(integrals[0], points);
+    };
     let mut points = Vec::new();
-    for place in 0..integrals.len() {
-        points.push(builder.integral(&uses, place)?);
+    for (kind, owners) in owned.owners.iter().enumerate() {
+        if kind > 0 {
+            builder.renew();
+        }
+        pairs::open_pairs(&mut builder, &owned, owners);
+        points = builder.results_of_entity(&uses)?;
+        pairs::scatter(&mut builder, &owned)?;
     }
-    match &owner {
-        None => result::scatter(&mut builder)?,
-        Some(owned) => pairs::scatter(&mut builder, owned, Expr::from(outer))?,
-    }
-    builder.b.close_loop();
     builder.finish(integrals[0], points)
 }
 
@@ -207,6 +207,14 @@ fn input_locals(form: &TabulatedForm, integrals: &[&Integral], graph: &Graph, us
 }
 
 impl Builder<'_> {
+    /// The results of the entity; gives the points of each integral.
+    fn results_of_entity(&mut self, uses: &Uses) -> Result<Vec<usize>, FormError> {
+        self.gathers()?;
+        self.geometry(uses)?;
+        result::zero(self);
+        (0..self.integrals.len()).map(|place| self.integral(uses, place)).collect()
+    }
+
     fn gathers(&mut self) -> Result<(), FormError> {
         for local in self.vars.inputs.clone() {
             self.gather(&local);

@@ -4,6 +4,7 @@ use super::graph::{Graph, Level, Op};
 use super::locals::LocalVar;
 use super::names::Names;
 use super::needed::Needed;
+use super::pairs::Pair;
 use super::parameters::Signature;
 use super::pointwise::Known;
 use super::signature::Vars;
@@ -13,7 +14,7 @@ use super::tensor_order::Order;
 use super::{LoweredArgument, LoweredKernel, MatrixResult, VectorResult};
 use crate::form::FormError;
 use crate::program::{BlockRoles, CellLoop, Roles, stage};
-use crate::tabulated::{Integral, IntegralType, MathFunction, Side, Table, TabulatedForm};
+use crate::tabulated::{Integral, IntegralType, MathFunction, Role, Side, Table, TabulatedForm};
 use kingpost_ir::{Access, Affine, Expr, InsnId, KernelBuilder, ScalarType, TableData, UpdateOp, VarId};
 use kingpost_primitives::schedule::{Loop, Statement};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,8 +42,8 @@ pub(super) struct Builder<'a> {
     pub(super) roles: Roles,
     /// Values that are the same at all points of a cell.
     pub(super) known: Known,
-    /// The rows of an owner.
-    pub(super) owned_sums: Option<VarId>,
+    /// The pair of an owner of rows and a cell that is the entity.
+    pub(super) pair: Option<Pair>,
     /// Results that are no vectors, by output.
     sums: BTreeMap<usize, VarId>,
     /// Temporaries of nodes that were declared before they are written.
@@ -67,7 +68,7 @@ impl<'a> Builder<'a> {
         let ty = form.scalar.ty();
         let sets_result = match form.rank {
             1 => needed.vector == VectorResult::Entities,
-            _ => needed.first && matches!(needed.matrix, MatrixResult::OwnedRows { .. }),
+            _ => needed.first && needed.matrix.is_owned(),
         };
         let mut signature =
             Signature { b: &mut b, names: &mut names, arguments: Vec::new(), ty, sets_result };
@@ -98,7 +99,7 @@ impl<'a> Builder<'a> {
             orders: &[],
             order_tables: BTreeMap::new(),
             entity: None,
-            owned_sums: None,
+            pair: None,
             roles: Roles::default(),
             known: Known::new(),
             sums: BTreeMap::new(),
@@ -125,6 +126,17 @@ impl<'a> Builder<'a> {
             vector: self.vector,
             origin: None,
         })
+    }
+
+    /// Starts another loop over entities, whose values are its own.
+    pub(super) fn renew(&mut self) {
+        self.known.clear();
+        let vars = self.vars.inputs.iter_mut().map(|local| &mut local.var).chain(self.declared.values_mut());
+        for var in vars {
+            let old = &self.b.so_far().vars[*var];
+            let (name, ty, shape) = (self.names.fresh(&old.name), old.ty, old.shape.clone());
+            *var = self.b.temporary(name, ty, shape);
+        }
     }
 
     /// The counter of the outermost loop.
@@ -189,6 +201,12 @@ impl<'a> Builder<'a> {
         self.b.temporary(name, ScalarType::I32, [])
     }
 
+    /// A new temporary of several integers.
+    pub(super) fn list(&mut self, stem: &str, n: usize) -> VarId {
+        let name = self.names.fresh(stem);
+        self.b.temporary(name, ScalarType::I32, extents(&[n]))
+    }
+
     pub(super) fn assign(&mut self, stem: &str, lhs: Access, rhs: Expr) -> InsnId {
         let name = self.names.fresh(stem);
         self.b.assign(name, lhs, rhs)
@@ -220,8 +238,12 @@ impl<'a> Builder<'a> {
 
     /// The number of a degree of freedom of a local: the entry of the map.
     pub(super) fn number(&mut self, local: &LocalVar, cell: Expr, node: Expr) -> Expr {
-        let map = self.vars.maps[&local.local.space];
         let column = self.column(local, node);
+        let is_vertex = self.form.functions[local.local.of].role == Role::Coordinates;
+        if let Some(number) = self.pair.as_ref().and_then(|pair| pair.number(is_vertex, column.clone())) {
+            return number;
+        }
+        let map = self.vars.maps[&local.local.space];
         Expr::load(map, [cell, column])
     }
 

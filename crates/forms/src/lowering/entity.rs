@@ -14,25 +14,31 @@ pub(super) struct Entities {
     pub(super) listed: bool,
     /// Whether each stands with a row of a matrix.
     pub(super) of_rows: bool,
-    /// Whether the outermost loop runs over degrees of freedom, each of which has such entities.
-    pub(super) owned: bool,
+    /// Whether cells are turned, so that columns stand for their maps.
+    pub(super) turned: bool,
 }
 
 impl Entities {
     pub(super) fn of(integral: &Integral) -> Self {
-        Self { over: integral.over, listed: !integral.subdomains.is_empty(), of_rows: false, owned: false }
+        let listed = !integral.subdomains.is_empty();
+        Self { over: integral.over, listed, of_rows: false, turned: false }
     }
 
     /// Pairs of a row and a cell, if the rows of a matrix are assembled one by one.
     pub(super) fn with_rows(self, form: &TabulatedForm, matrix: MatrixResult) -> Result<Self, FormError> {
-        let owned = matches!(matrix, MatrixResult::OwnedRows { .. });
+        let turned = matches!(matrix, MatrixResult::TurnedRows { .. });
         match (matrix, self.over) {
-            (MatrixResult::Rowwise | MatrixResult::OwnedRows { .. }, _) if form.rank != 2 => Ok(self),
-            (MatrixResult::Rowwise | MatrixResult::OwnedRows { .. }, IntegralType::Cell) => {
-                Ok(Self { of_rows: true, owned, ..self })
+            (MatrixResult::Rowwise | MatrixResult::OwnedRows { .. } | MatrixResult::TurnedRows { .. }, _)
+                if form.rank != 2 =>
+            {
+                Ok(self)
             }
             (
-                MatrixResult::Rowwise | MatrixResult::OwnedRows { .. },
+                MatrixResult::Rowwise | MatrixResult::OwnedRows { .. } | MatrixResult::TurnedRows { .. },
+                IntegralType::Cell,
+            ) => Ok(Self { of_rows: true, turned, ..self }),
+            (
+                MatrixResult::Rowwise | MatrixResult::OwnedRows { .. } | MatrixResult::TurnedRows { .. },
                 IntegralType::ExteriorFacet | IntegralType::InteriorFacet,
             ) => {
                 let message =
@@ -70,7 +76,6 @@ impl Entities {
     /// Name of the loop.
     pub(super) fn loop_name(self) -> &'static str {
         match (self.over, self.listed) {
-            _ if self.owned => "owner",
             _ if self.of_rows => "pair",
             (IntegralType::Cell, false) => "cell",
             (IntegralType::Cell, true) => "listed_cell",
@@ -146,6 +151,7 @@ impl EntityVars {
         }
         let mut list = |stem: &str, role| signature.array(stem, ScalarType::I32, shape.clone(), role);
         match (kind.over, kind.listed) {
+            _ if kind.turned => {}
             _ if kind.of_rows => vars.cells = Some(list("pair_cells", LoweredRole::EntityCells)),
             (IntegralType::Cell, false) => {}
             (IntegralType::Cell, true) => vars.cells = Some(list("listed_cells", LoweredRole::EntityCells)),

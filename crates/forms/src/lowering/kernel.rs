@@ -3,6 +3,7 @@
 use super::NoSymmetry;
 use crate::program::{CellLoop, CellProgram, NotAnAction};
 use crate::tabulated::{Integral, IntegralType, TabulatedForm};
+use kingpost_fem::sparse::SlotPacking;
 use kingpost_ir::Kernel;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -50,9 +51,41 @@ pub enum MatrixResult {
         /// Entries of the longest row.
         longest: usize,
     },
+    /// The same of Lagrange elements on straight triangles or tetrahedra, whose cells are turned: the owner is
+    /// always at the first vertex, on the first edge, face or in the cell, so that its row of a cell's matrix is known
+    /// when the kernel is written. Owners at vertices, on edges, faces and in cells have a loop each, and rooms as
+    /// long as their rows are. Vertices of cells are found by the columns of the row: no map is read.
+    ///
+    /// The integrals have to be exact, as a rule has other points on a cell that is turned.
+    TurnedRows {
+        /// Entries of the longest row of degrees of freedom at vertices, on edges, on faces and in cells.
+        longest: [usize; 4],
+    },
 }
 
 impl MatrixResult {
+    /// How places in rows are packed, of rows that are owned.
+    #[must_use]
+    pub fn packing(self) -> Option<SlotPacking> {
+        match self {
+            Self::OwnedRows { longest } => Some(SlotPacking::of(longest.max(1))),
+            Self::TurnedRows { longest } => Some(SlotPacking::of(longest.into_iter().fold(1, usize::max))),
+            Self::Cells
+            | Self::Diagonal
+            | Self::Sparse
+            | Self::Coloured
+            | Self::SymmetricHalf
+            | Self::Searched
+            | Self::Rowwise => None,
+        }
+    }
+
+    /// Whether an iteration of the outermost loop owns the rows of a degree of freedom.
+    #[must_use]
+    pub const fn is_owned(self) -> bool {
+        matches!(self, Self::OwnedRows { .. } | Self::TurnedRows { .. })
+    }
+
     /// Whether the result is the entries of a sparse matrix.
     #[must_use]
     pub fn is_sparse(self) -> bool {
@@ -63,7 +96,8 @@ impl MatrixResult {
             | Self::SymmetricHalf
             | Self::Searched
             | Self::Rowwise
-            | Self::OwnedRows { .. } => true,
+            | Self::OwnedRows { .. }
+            | Self::TurnedRows { .. } => true,
         }
     }
 }
@@ -117,6 +151,16 @@ pub enum SparseCount {
     SearchSteps,
     /// Degrees of freedom that own rows.
     Owners,
+    /// The first degree of freedom of an entity of a dimension; they follow each other.
+    FirstOf {
+        /// The dimension.
+        dim: usize,
+    },
+    /// Degrees of freedom of entities of a dimension.
+    OwnersOf {
+        /// The dimension.
+        dim: usize,
+    },
 }
 
 /// How a tabulated form is lowered.
@@ -134,6 +178,9 @@ pub struct TabulatedOptions {
     /// Components of an entry of the array of the position, if it has more than space has
     /// dimensions: those of DOLFINx are 3.
     pub position_width: Option<usize>,
+    /// Whether the rules of all integrals are exact, so that they have the same value on cells whose vertices
+    /// are permuted. [`MatrixResult::TurnedRows`] needs that.
+    pub is_exact: bool,
     /// Whether each sub-element of a result has a kernel of its own. Each then has one element
     /// vector, so that all strategies take it, and evaluates again what it shares with others.
     pub split_results: bool,
@@ -186,6 +233,8 @@ pub enum LoweredRole {
         /// The function.
         function: usize,
     },
+    /// The positions of vertices in the order of their degrees of freedom, `[n, components]`.
+    VertexPoints,
     /// A component of a constant, passed by value.
     Constant {
         /// The constant.

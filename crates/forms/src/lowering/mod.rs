@@ -48,6 +48,7 @@ mod symmetric;
 mod tables;
 mod tabulate;
 mod tensor_order;
+mod turns;
 
 pub use arguments::{Argument, ArgumentRole, LoweredForm};
 pub use bound::{Bound, BoundKernel, MeshArray};
@@ -61,6 +62,7 @@ pub use kernel::{
 pub use numbered::{NumberedMesh, NumberedSpace};
 pub use on_mesh::{MatrixMap, MatrixMaps, MeshForm};
 pub use options::LoweringOptions;
+pub use turns::Turns;
 
 use crate::form::{Form, FormError, FunctionSpace, expand};
 use crate::tabulated::{Integral, TabulatedForm};

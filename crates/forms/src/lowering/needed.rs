@@ -24,6 +24,8 @@ pub(super) struct Needed {
     /// Whether it is the first kernel of its form.
     pub(super) first: bool,
     pub(super) position_width: Option<usize>,
+    /// Whether the rules are known to be exact.
+    pub(super) is_exact: bool,
 }
 
 /// The components of constants below the roots.

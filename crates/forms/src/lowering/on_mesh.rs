@@ -3,19 +3,20 @@
 use super::numbered::{NumberedMesh, NumberedSpace, numbered_space};
 use super::tabulate::Tabulated;
 use super::{
-    LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, TabulatedOptions, lower_tabulated,
+    LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, TabulatedOptions, Turns, lower_tabulated,
     tabulated_of,
 };
 use crate::array::Array;
-use crate::form::{Coefficient, Constant, Form, FormError, FunctionSpace, Inputs};
+use crate::form::{Coefficient, Constant, Form, FormError, FunctionSpace, Inputs, expand};
 use crate::grid::Grid;
 use crate::tabulated::{IntegralType, TabulatedForm};
 use kingpost_fem::mesh::Mesh;
 use kingpost_fem::numbering::{ComposedNumbering, NumberingOrder};
-use kingpost_fem::sparse::{CsrPart, CsrPattern};
+use kingpost_fem::sparse::{CsrPart, CsrPattern, longest_row};
 use kingpost_interp::Value;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A form on any spaces, lowered, with what its arguments are on a mesh: a kernel for the integrals
@@ -113,9 +114,11 @@ impl MeshForm {
     /// As [`tabulate`](super::tabulate) and [`lower_tabulated`].
     pub fn new(form: &Form, options: &LoweringOptions) -> Result<Self, FormError> {
         let (form, pulled, Tabulated { form: tabulated, spaces }) = tabulated_of(form, options)?;
+        let is_turned = matches!(options.matrix, MatrixResult::TurnedRows { .. });
         let kernels = lower_tabulated(
             &tabulated,
             &TabulatedOptions {
+                is_exact: is_turned && expand(&form)?.inexact().is_none(),
                 matrix: options.matrix,
                 vector: options.vector,
                 cell_values: options.cell_values.clone(),
@@ -279,6 +282,69 @@ impl MeshForm {
         let components = values.len().checked_div(numbering.n_dofs()).unwrap_or(1);
         let of_dof = |dof: &i32| &values[*dof as usize * components..][..components];
         Ok(numbering.dofs().iter().flat_map(of_dof).copied().collect())
+    }
+
+    /// The longest rows of degrees of freedom at vertices, on edges, on faces and in cells, for
+    /// [`MatrixResult::TurnedRows`].
+    ///
+    /// # Errors
+    /// As [`MeshForm::owners`].
+    pub fn longest_rows(&self, on: &NumberedMesh<'_>, pattern: &CsrPattern) -> Result<[usize; 4], FormError> {
+        let [block, _] = self.components().unwrap_or([1; 2]); // none of a form without owners
+        let owners = self.owners(on)?;
+        Ok(owners.map(|own| match own.is_empty() {
+            true => 0,
+            false => longest_row(&pattern.row_starts[block * own.start..=block * own.end]),
+        }))
+    }
+
+    /// The degrees of freedom at vertices, on edges, on faces and in cells, of a form whose cells can be turned.
+    ///
+    /// # Errors
+    /// As [`Turns::of`]; those of one dimension that do not follow each other.
+    pub fn owners(&self, on: &NumberedMesh<'_>) -> Result<[Range<usize>; 4], FormError> {
+        let dims = self.turns()?.dims;
+        let numbering = self.result_numbering(on)?;
+        let n_dofs = numbering.n_dofs();
+        if dims.iter().all(|dim| *dim == 0) {
+            return Ok([0..n_dofs, 0..0, 0..0, 0..0]);
+        }
+        let none = [[i32::MAX, -1]; 4];
+        let joined = |a: [[i32; 2]; 4], b: [[i32; 2]; 4]| {
+            [0, 1, 2, 3].map(|dim| [a[dim][0].min(b[dim][0]), a[dim][1].max(b[dim][1])])
+        };
+        let of_cells = numbering.dofs().par_chunks(dims.len().max(1)).fold(
+            || none,
+            |mut bounds, dofs| {
+                for (dof, dim) in dofs.iter().zip(&dims) {
+                    bounds[*dim] = [bounds[*dim][0].min(*dof), bounds[*dim][1].max(*dof)];
+                }
+                bounds
+            },
+        );
+        let owners = of_cells.reduce(|| none, joined).map(|[first, last]| match last {
+            -1 => 0..0,
+            last => first as usize..last as usize + 1,
+        });
+        // numbers that are all taken once, in ranges that have as many in all, follow each other in each
+        if owners.iter().map(ExactSizeIterator::len).sum::<usize>() != n_dofs {
+            let message = "assembly by the owners of rows on turned cells: found degrees of freedom of edges among \
+                           those of vertices, needed those of one dimension in a row; number them by dimension, or \
+                           use owned rows";
+            return Err(FormError::Discretisation(message.into()));
+        }
+        Ok(owners)
+    }
+
+    /// How the cells of a degree of freedom are turned.
+    ///
+    /// # Errors
+    /// As [`Turns::of`]; a form that is no matrix.
+    pub fn turns(&self) -> Result<Turns, FormError> {
+        match self.tabulated.outputs.first().map(|output| &output.spaces[..]) {
+            Some([test, _]) => Turns::of(self.tabulated.cell, &self.tabulated.spaces[*test]),
+            Some(_) | None => Err(FormError::Discretisation("a form that is no matrix has no owners".into())),
+        }
     }
 
     /// Number of columns of the matrix of a bilinear form on a mesh; 0 of other forms.

@@ -2,25 +2,25 @@
 
 use super::needed::Needed;
 use super::parameters::Signature;
+use super::turns::Turns;
 use super::{LoweredRole, MatrixResult, SparseCount, SparseList};
 use crate::form::FormError;
-use crate::tabulated::TabulatedForm;
+use crate::tabulated::{Role, TabulatedForm};
 use kingpost_fem::sparse::SlotPacking;
-use kingpost_ir::{Affine, Assumption, Expr, ScalarType, VarId};
+use kingpost_ir::{Affine, Assumption, Constraint, Expr, ScalarType, VarId};
 
 /// The variables of rows that are owned.
 #[derive(Clone)]
 pub(super) struct OwnedRows {
-    /// Number of degrees of freedom that own rows.
-    pub(super) count: VarId,
     pub(super) output: usize,
     pub(super) firsts: VarId,
     pub(super) counts: VarId,
-    /// Which degree of freedom of its cell a pair is of.
-    pair_rows: VarId,
     pub(super) slots: VarId,
     pub(super) row_starts: VarId,
-    pub(super) longest: usize,
+    /// The owners, by what is known of them.
+    pub(super) owners: Vec<Owners>,
+    /// Of cells that are turned.
+    pub(super) turned: Option<Turned>,
     pub(super) packing: SlotPacking,
     /// Whether the entries are overwritten.
     pub(super) sets: bool,
@@ -30,15 +30,48 @@ pub(super) struct OwnedRows {
     pub(super) columns: [usize; 2],
 }
 
+/// Degrees of freedom that own rows, and follow each other.
+#[derive(Clone, Copy)]
+pub(super) struct Owners {
+    /// The first of them, unless it is that of all.
+    pub(super) first: Option<VarId>,
+    pub(super) count: VarId,
+    /// Entries of the longest row.
+    pub(super) longest: usize,
+    pub(super) own: OwnDof,
+}
+
+/// Which degree of freedom of its cell a pair is of.
+#[derive(Clone, Copy)]
+pub(super) enum OwnDof {
+    /// What a list says.
+    Listed(VarId),
+    /// The same of all.
+    At(usize),
+}
+
+/// What is read of cells that are turned.
+#[derive(Clone, Copy)]
+pub(super) struct Turned {
+    /// The columns of all rows.
+    pub(super) columns: VarId,
+    /// The first degree of freedom of a vertex.
+    pub(super) first_vertex: VarId,
+}
+
 impl OwnedRows {
     /// Declares them, if the rows of a matrix are to be owned.
     pub(super) fn declare(
         signature: &mut Signature<'_>,
         form: &TabulatedForm,
         needed: &Needed,
-        pairs: VarId,
+        (entries, pairs): (&[Affine], VarId),
     ) -> Result<Option<Self>, FormError> {
-        let MatrixResult::OwnedRows { longest } = needed.matrix else { return Ok(None) };
+        let by_dimension = match needed.matrix {
+            MatrixResult::OwnedRows { longest } => Err(longest.max(1)),
+            MatrixResult::TurnedRows { longest } => Ok(longest),
+            _ => return Ok(None),
+        };
         if form.rank != 2 {
             return Ok(None);
         }
@@ -57,33 +90,55 @@ impl OwnedRows {
         }
         let name = &form.outputs[output].name;
         let role = |list| LoweredRole::SparseList { output, list };
-        let count = LoweredRole::SparseCount { output, count: SparseCount::Owners };
-        let owners = signature.param(&format!("n_{name}_owners"), count);
+        let counted = |count| LoweredRole::SparseCount { output, count };
+        let all = signature.param(&format!("n_{name}_owners"), counted(SparseCount::Owners));
+        let mut owners = Vec::new();
+        let mut first_vertex = None;
+        if let Ok(longest) = by_dimension {
+            let turns = turns(form, needed, [test, trial])?;
+            for (dim, own) in turns.own.into_iter().enumerate() {
+                let (Some(own), stem) = (own, ["vertex", "edge", "face", "cell"][dim]) else { continue };
+                let first = format!("first_{name}_{stem}_owner");
+                let first = signature.param(&first, counted(SparseCount::FirstOf { dim }));
+                first_vertex.get_or_insert(first);
+                let count = format!("n_{name}_{stem}_owners");
+                let count = signature.param(&count, counted(SparseCount::OwnersOf { dim }));
+                let (begin, n) = (Affine::var(first), Affine::var(count));
+                let bounds = [(Affine::constant(0), begin.clone()), (begin.plus(&n), Affine::var(all))];
+                for (less, more) in bounds {
+                    signature.b.assume(Assumption::Params(Constraint::le(&less, &more)));
+                }
+                let (longest, own) = (longest[dim].max(1), OwnDof::At(own));
+                owners.push(Owners { first: Some(first), count, longest, own });
+            }
+        }
         let block = form.spaces[test].block;
-        let starts = [Affine::var(owners).times(block as i64).plus_constant(1)];
-        let (owned, paired) = (vec![Affine::var(owners)], vec![Affine::var(pairs)]);
+        let starts = [Affine::var(all).times(block as i64).plus_constant(1)];
+        let (owned, paired) = (vec![Affine::var(all)], vec![Affine::var(pairs)]);
         let mut list = |stem: &str, shape: &[Affine], which| {
             signature.array(&format!("{name}_{stem}"), ScalarType::I32, shape.to_vec(), role(which))
         };
         let columns = [form.spaces[trial].columns, form.spaces[trial].block];
-        let longest = longest.max(1);
-        let packing = SlotPacking::of(longest);
-        let slots = [Affine::constant(packing.words(columns[0]) as i64), Affine::var(pairs)];
-        let this = Self {
-            count: owners,
-            output,
-            firsts: list("pair_firsts", &owned, SparseList::PairFirsts),
-            counts: list("pair_counts", &owned, SparseList::PairCounts),
-            pair_rows: list("pair_rows", &paired, SparseList::PairRows),
-            slots: list("slots", &slots, SparseList::Slots),
-            row_starts: list("row_starts", &starts, SparseList::RowStarts),
-            longest,
-            packing,
-            sets: needed.first,
-            block,
-            columns,
+        let Some(packing) = needed.matrix.packing() else {
+            return Err(FormError::Internal("rows that are owned have places".into()));
         };
-        signature.b.assume(Assumption::Ascending(this.row_starts));
+        let slots = [Affine::constant(packing.words(columns[0]) as i64), Affine::var(pairs)];
+        let firsts = list("pair_firsts", &owned, SparseList::PairFirsts);
+        let counts = list("pair_counts", &owned, SparseList::PairCounts);
+        if let Err(longest) = by_dimension {
+            let own = OwnDof::Listed(list("pair_rows", &paired, SparseList::PairRows));
+            owners.push(Owners { first: None, count: all, longest, own });
+        }
+        let slots = list("slots", &slots, SparseList::Slots);
+        let row_starts = list("row_starts", &starts, SparseList::RowStarts);
+        let turned = first_vertex.map(|first_vertex| {
+            let columns = list("columns", entries, SparseList::Columns);
+            Turned { columns, first_vertex }
+        });
+        let sets = needed.first;
+        let this =
+            Self { output, firsts, counts, slots, row_starts, owners, turned, packing, sets, block, columns };
+        signature.b.assume(Assumption::Ascending(row_starts));
         Ok(Some(this))
     }
 
@@ -91,11 +146,42 @@ impl OwnedRows {
     pub(super) fn extents(&self) -> Vec<usize> {
         vec![self.block, self.columns[0] * self.columns[1]]
     }
+}
 
-    /// Which degree of freedom of its cell a pair is of.
-    pub(super) fn own_dof(&self, pair: Expr) -> Expr {
-        Expr::load(self.pair_rows, [pair])
+impl OwnDof {
+    /// Of a pair.
+    pub(super) fn of(self, pair: Expr) -> Expr {
+        match self {
+            Self::Listed(rows) => Expr::load(rows, [pair]),
+            Self::At(dof) => Expr::Int(dof as i64),
+        }
     }
+}
+
+/// How cells are turned, of a form whose arrays are all found by the columns of its matrix.
+fn turns(form: &TabulatedForm, needed: &Needed, [test, trial]: [usize; 2]) -> Result<Turns, FormError> {
+    if !needed.is_exact {
+        return Err(refused("turned cells and rules that are not exact, needed exact ones"));
+    }
+    let turns = Turns::of(form.cell, &form.spaces[test])?;
+    let same = |space: usize| form.spaces[space].map_name() == form.spaces[test].map_name();
+    if !same(trial) {
+        return Err(refused("turned cells and two spaces, needed one of test and trial functions"));
+    }
+    for function in needed.inputs.iter().map(|input| input.of) {
+        let data = &form.functions[function];
+        let columns = form.spaces[data.space].columns;
+        if data.role == Role::Coordinates && columns != form.cell.n_vertices() {
+            return Err(refused("turned cells that are curved, needed straight ones"));
+        }
+        let is_of_cells = needed.cell_values.contains(&function);
+        if data.role == Role::Coefficient && (is_of_cells || !same(data.space)) {
+            let name = &data.name;
+            let found = format!("turned cells and `{name}`, which is not of the space of the matrix");
+            return Err(refused(&found));
+        }
+    }
+    Ok(turns)
 }
 
 fn refused(found: &str) -> FormError {

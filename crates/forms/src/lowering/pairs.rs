@@ -1,58 +1,170 @@
 //! The pairs of an owned row and a cell: the loop over them, and where their sums go.
 
 use super::builder::Builder;
-use super::owned::OwnedRows;
+use super::owned::{OwnedRows, Owners, Turned};
 use crate::form::FormError;
 use kingpost_fem::sparse::SLICE;
 use kingpost_ir::{Access, Affine, BinaryOp, Expr, VarId};
 
-/// Clears the rows of the owner that is the entity, opens the loop over its pairs, and makes the pair
-/// the entity.
-pub(super) fn open_pairs(w: &mut Builder<'_>, owned: &OwnedRows) {
-    let owner = w.entity();
+/// What is known of the pair that is the entity.
+#[derive(Clone)]
+pub(super) struct Pair {
+    /// The degree of freedom that owns the rows.
+    owner: Expr,
+    /// The rows of the owner.
+    rows: VarId,
+    /// Which degree of freedom of the cell the owner is.
+    pub(super) own: Expr,
+    turned: Option<TurnedPair>,
+}
+
+/// Where a cell that is turned has its degrees of freedom.
+#[derive(Clone, Copy)]
+struct TurnedPair {
+    of: Turned,
+    /// Places of its columns in the row.
+    slots: VarId,
+    /// Columns of the row.
+    columns: VarId,
+    /// Components of a degree of freedom.
+    block: usize,
+}
+
+impl Pair {
+    /// The number of a vertex of a cell that is turned, or of another degree of freedom; none of other cells.
+    pub(super) fn number(&self, is_vertex: bool, at: Expr) -> Option<Expr> {
+        let TurnedPair { of, slots, columns, block } = self.turned?;
+        let column = Expr::load(columns, [Expr::load(slots, [at])]);
+        let dof = match block {
+            1 => column,
+            n => Expr::binary(BinaryOp::FloorDiv, column, Expr::Int(n as i64)),
+        };
+        Some(match is_vertex {
+            true => Expr::binary(BinaryOp::Sub, dof, Expr::scalar(of.first_vertex)),
+            false => dof,
+        })
+    }
+}
+
+/// Opens the loop over owners, clears the rows of one, opens the loop over its pairs, and makes the pair the
+/// entity.
+pub(super) fn open_pairs(w: &mut Builder<'_>, owned: &OwnedRows, owners: &Owners) {
+    let counter = w.names.fresh("owner");
+    if w.roles.cell.is_empty() {
+        w.roles.cell.clone_from(&counter);
+    }
+    let counter = Expr::from(w.b.open_loop(&counter, Affine::constant(0), Affine::var(owners.count)));
+    let owner = match owners.first {
+        None => counter,
+        Some(first) => counter + Expr::scalar(first),
+    };
     let name = w.form.outputs[owned.output].name.clone();
-    let rows = w.sum(owned.output, &format!("{name}_rows"), &[owned.block, owned.longest]);
-    w.owned_sums = Some(rows);
+    let columns = owned.turned.map(|turned| copy_columns(w, owned, owners, (turned, owner.clone())));
+    let rows = w.sum(owned.output, &format!("{name}_rows"), &[owned.block, owners.longest]);
     let component = w.loop_of("i_row", owned.block);
-    let (_, entry) = w.loop_over("i_entry", owned.longest);
+    let (_, entry) = w.loop_over("i_entry", owners.longest);
     w.assign(&format!("clear_{name}"), Access::new(rows, [component.1, entry]), Expr::from(0.0));
     w.b.close_loop();
     w.close_loop_of(component.0);
     let [first, count, pair] = ["first_pair", "pairs", "pair"].map(|stem| w.integer(stem));
     w.assign("find_pairs", Access::scalar(first), Expr::load(owned.firsts, [owner.clone()]));
-    w.assign("count_pairs", Access::scalar(count), Expr::load(owned.counts, [owner]));
+    w.assign("count_pairs", Access::scalar(count), Expr::load(owned.counts, [owner.clone()]));
     let turn = w.names.fresh("turn");
     let turn = Expr::from(w.b.open_loop(&turn, Affine::constant(0), Affine::var(count)));
     let place = Expr::scalar(first) + Expr::Int(SLICE as i64) * turn;
     w.assign("next_pair", Access::scalar(pair), place);
-    w.entity = Some(Expr::scalar(pair));
+    let pair = Expr::scalar(pair);
+    let turned = owned.turned.zip(columns).map(|(of, columns)| {
+        let slots = take_slots(w, owned, &pair);
+        TurnedPair { of, slots, columns, block: owned.columns[1] }
+    });
+    w.pair = Some(Pair { owner, rows, own: owners.own.of(pair.clone()), turned });
+    w.entity = Some(pair);
+}
+
+/// Where the entries of a row begin and end.
+fn bounds(w: &mut Builder<'_>, owned: &OwnedRows, stem: &str, row: Expr) -> [VarId; 2] {
+    let [first, last] = ["first", "last"].map(|end| w.integer(&format!("{end}_{stem}")));
+    let start = |row: Expr| Expr::load(owned.row_starts, [row]);
+    w.assign("begin_row", Access::scalar(first), start(row.clone()));
+    w.assign("end_row", Access::scalar(last), start(row + Expr::Int(1)));
+    [first, last]
+}
+
+/// The row of a component of an owner.
+fn row_of(owned: &OwnedRows, owner: Expr, component: Expr) -> Expr {
+    match owned.block {
+        1 => owner,
+        n => Expr::Int(n as i64) * owner + component,
+    }
+}
+
+/// Copies the columns of the first row of an owner, which several cells read.
+fn copy_columns(
+    w: &mut Builder<'_>,
+    owned: &OwnedRows,
+    owners: &Owners,
+    (turned, owner): (Turned, Expr),
+) -> VarId {
+    let columns = w.list("row_columns", owners.longest);
+    let [first, last] = bounds(w, owned, "column", row_of(owned, owner, Expr::Int(0)));
+    let (_, entry) = w.loop_over("i_column", owners.longest);
+    // all are written, so that nothing is left of another owner whatever the places are
+    let behind = Expr::binary(BinaryOp::Max, Expr::scalar(last) - Expr::Int(1), Expr::Int(0));
+    let at = Expr::binary(BinaryOp::Min, Expr::scalar(first) + entry.clone(), behind);
+    w.assign("copy_column", Access::new(columns, [entry]), Expr::load(turned.columns, [at]));
+    w.b.close_loop();
+    columns
+}
+
+/// Takes the places of the columns of a cell out of the numbers that hold them. Each element has one writer.
+fn take_slots(w: &mut Builder<'_>, owned: &OwnedRows, pair: &Expr) -> VarId {
+    let (n_words, per_word) = (owned.packing.words(owned.columns[0]), owned.packing.slots());
+    let slots = w.list("slot", n_words * per_word);
+    let word = w.integer("slots");
+    let (_, number) = w.loop_over("i_word", n_words);
+    let held = Expr::load(owned.slots, [number.clone(), pair.clone()]);
+    w.assign("take_slots", Access::scalar(word), held);
+    let (_, within) = w.loop_over("j_slot", per_word);
+    let at = Expr::Int(per_word as i64) * number + within;
+    w.assign("take_slot", Access::new(slots, [at]), first_slot(owned, word));
+    close_word(w, owned, word);
+    w.b.close_loop();
+    slots
 }
 
 /// Adds the rows of a cell to those of the owner; after the last cell, those to the entries.
-pub(super) fn scatter(w: &mut Builder<'_>, owned: &OwnedRows, owner: Expr) -> Result<(), FormError> {
+pub(super) fn scatter(w: &mut Builder<'_>, owned: &OwnedRows) -> Result<(), FormError> {
     let name = w.form.outputs[owned.output].name.clone();
-    let (cell, pair) = (w.sum_of(owned.output)?, w.entity());
-    let rows = w.owned_sums.ok_or_else(|| FormError::Internal("no rows are owned".into()))?;
-    let n_words = owned.packing.words(owned.columns[0]);
-    let word = (n_words > 0).then(|| w.integer("slots"));
-    for (k, word) in (0..n_words).zip(std::iter::repeat(word).flatten()) {
-        gather(w, owned, (k, word), (cell, rows), &pair);
+    let (cell, entity) = (w.sum_of(owned.output)?, w.entity());
+    let pair = w.pair.clone().ok_or_else(|| FormError::Internal("no rows are owned".into()))?;
+    match pair.turned {
+        Some(turned) => {
+            let (_, column) = w.loop_over("j_scatter", owned.columns[0]);
+            let slot = Expr::load(turned.slots, [column.clone()]);
+            gather(w, owned, (column, slot), (cell, pair.rows));
+            w.b.close_loop();
+        }
+        None => {
+            let n_words = owned.packing.words(owned.columns[0]);
+            let word = (n_words > 0).then(|| w.integer("slots"));
+            for (k, word) in (0..n_words).zip(std::iter::repeat(word).flatten()) {
+                let column = open_word(w, owned, (k, word), &entity);
+                let slot = first_slot(owned, word);
+                gather(w, owned, (column, slot), (cell, pair.rows));
+                close_word(w, owned, word);
+            }
+        }
     }
     w.b.close_loop(); // of the pairs
 
-    let [first, last] = ["first", "last"].map(|stem| w.integer(&format!("{stem}_entry")));
     let row = w.loop_of("i_store", owned.block);
-    let number = match owned.block {
-        1 => owner,
-        n => Expr::Int(n as i64) * owner + row.1.clone(),
-    };
-    let start = |row: Expr| Expr::load(owned.row_starts, [row]);
-    w.assign("begin_row", Access::scalar(first), start(number.clone()));
-    w.assign("end_row", Access::scalar(last), start(number + Expr::Int(1)));
+    // looked up again: that rows share no entry is known of the starts of rows themselves
+    let [first, last] = bounds(w, owned, "entry", row_of(owned, pair.owner, row.1.clone()));
     let entry = w.names.fresh("k_entry");
     let entry = Expr::from(w.b.open_loop(&entry, Affine::var(first), Affine::var(last)));
     let within = Expr::binary(BinaryOp::Sub, entry.clone(), Expr::scalar(first));
-    let value = Expr::load(rows, [row.1, within]);
+    let value = Expr::load(pair.rows, [row.1, within]);
     let output = w.vars.outputs[&owned.output];
     let (stem, entry) = (format!("store_{name}"), Access::new(output, [entry]));
     match owned.sets {
@@ -61,29 +173,47 @@ pub(super) fn scatter(w: &mut Builder<'_>, owned: &OwnedRows, owner: Expr) -> Re
     };
     w.b.close_loop();
     w.close_loop_of(row.0);
+    w.b.close_loop(); // of the owners
     Ok(())
 }
 
-/// Adds the columns of a cell whose places stand in one number.
-fn gather(
-    w: &mut Builder<'_>,
-    owned: &OwnedRows,
-    (number, word): (usize, VarId),
-    (cell, rows): (VarId, VarId),
-    pair: &Expr,
-) {
-    let name = w.form.outputs[owned.output].name.clone();
-    let [dofs, components] = owned.columns;
+/// Reads a number that holds places, and opens the loop over them; gives the column of each.
+fn open_word(w: &mut Builder<'_>, owned: &OwnedRows, (number, word): (usize, VarId), pair: &Expr) -> Expr {
     let first = number * owned.packing.slots();
-    let within = owned.packing.slots().min(dofs - first);
+    let within = owned.packing.slots().min(owned.columns[0] - first);
     let slots = Expr::load(owned.slots, [Expr::Int(number as i64), pair.clone()]);
     w.assign("take_slots", Access::scalar(word), slots);
     let (_, column) = w.loop_over("j_scatter", within);
-    let column = if first == 0 { column } else { column + Expr::Int(first as i64) };
-    let slot = match owned.packing.radix() {
-        Some(radix) => Expr::binary(BinaryOp::Mod, Expr::scalar(word), Expr::Int(radix)),
+    if first == 0 { column } else { column + Expr::Int(first as i64) }
+}
+
+/// The place that stands lowest in a number. Numbers are not negative, so that bits say what divisions would.
+fn first_slot(owned: &OwnedRows, word: VarId) -> Expr {
+    match owned.packing.radix() {
+        Some(radix) => Expr::binary(BinaryOp::BitAnd, Expr::scalar(word), Expr::Int(radix - 1)),
         None => Expr::scalar(word),
-    };
+    }
+}
+
+/// Goes on to the next place of a number, and closes the loop over them.
+fn close_word(w: &mut Builder<'_>, owned: &OwnedRows, word: VarId) {
+    if let Some(radix) = owned.packing.radix() {
+        let bits = Expr::Int(i64::from(radix.ilog2()));
+        let rest = Expr::binary(BinaryOp::Shr, Expr::scalar(word), bits);
+        w.assign("next_slot", Access::scalar(word), rest);
+    }
+    w.b.close_loop();
+}
+
+/// Adds a column of a cell at its place in the rows.
+fn gather(
+    w: &mut Builder<'_>,
+    owned: &OwnedRows,
+    (column, slot): (Expr, Expr),
+    (cell, rows): (VarId, VarId),
+) {
+    let name = w.form.outputs[owned.output].name.clone();
+    let components = owned.columns[1];
     let row = w.loop_of("i_scatter", owned.block);
     let component = w.loop_of("k_scatter", components);
     let (mut at, mut from) = (slot, column);
@@ -95,9 +225,4 @@ fn gather(
     w.add_to(&format!("gather_{name}"), Access::new(rows, [row.1, at]), value);
     w.close_loop_of(component.0);
     w.close_loop_of(row.0);
-    if let Some(radix) = owned.packing.radix() {
-        let rest = Expr::binary(BinaryOp::FloorDiv, Expr::scalar(word), Expr::Int(radix));
-        w.assign("next_slot", Access::scalar(word), rest);
-    }
-    w.b.close_loop();
 }

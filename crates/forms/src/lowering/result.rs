@@ -253,7 +253,7 @@ fn matrices(w: &mut Builder<'_>, integral: &Integral, factors: &[Expr], q: &Expr
     });
     for ((output, (_, rows), (_, cols)), list) in grouped(terms) {
         // an owner of rows computes its own alone
-        let own = w.vars.owned.as_ref().map(|owned| owned.own_dof(w.entity()));
+        let own = w.pair.as_ref().map(|pair| pair.own.clone());
         let (rows_loop, i) = match &own {
             None => w.loop_over("i", rows.count),
             Some(dof) => (String::new(), dof.clone()),

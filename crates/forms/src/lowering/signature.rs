@@ -67,9 +67,15 @@ impl Signature<'_> {
         for k in positions_of_mesh {
             let width = needed.position_width.filter(|w| *w > 1);
             let shape = global_shape(form, form.functions[k].space, &counts, width);
-            arrays.insert(k, self.function(form, k, shape, LoweredRole::Function { function: k }));
+            let role = match needed.entities.turned {
+                true => LoweredRole::VertexPoints,
+                false => LoweredRole::Function { function: k },
+            };
+            arrays.insert(k, self.function(form, k, shape, role));
         }
-        let (maps, states) = self.maps(form, needed, &spaces, entity_params.0);
+        // the columns of rows stand for the maps of cells that are turned
+        let mapped = if needed.entities.turned { BTreeSet::new() } else { spaces };
+        let (maps, states) = self.maps(form, needed, &mapped, entity_params.0);
         let entities = EntityVars::declare(self, needed.entities, entity_params, needed.oriented);
         for k in others {
             let space = form.functions[k].space;
@@ -90,7 +96,9 @@ impl Signature<'_> {
             |l: &Local| self.local(form, l, if is_position(&l.of) { self.ty.part() } else { self.ty });
         let inputs = needed.inputs.iter().map(input).collect();
         let results = needed.results.iter().map(|l| self.local(form, l, self.ty)).collect();
-        let owned = OwnedRows::declare(self, form, needed, entity_params.1)?;
+        let entries = outputs.values().next().map(|output| self.b.so_far().vars[*output].shape.clone());
+        let entries = entries.as_deref().unwrap_or_default(); // a form without a result has no rows
+        let owned = OwnedRows::declare(self, form, needed, (entries, entity_params.1))?;
         Ok(Vars {
             entities,
             maps,
@@ -197,14 +205,15 @@ impl Signature<'_> {
                     | MatrixResult::SymmetricHalf
                     | MatrixResult::Searched
                     | MatrixResult::Rowwise
-                    | MatrixResult::OwnedRows { .. },
+                    | MatrixResult::OwnedRows { .. }
+                    | MatrixResult::TurnedRows { .. },
                 ) => {
                     let role = LoweredRole::NonzeroCount { output: *place };
                     vec![Affine::var(self.param(&format!("n_{}", output.name), role))]
                 }
             };
             outputs.insert(*place, self.array(&output.name, self.ty, shape.clone(), role));
-            let owned = matches!(needed.matrix, MatrixResult::OwnedRows { .. });
+            let owned = needed.matrix.is_owned();
             if output.spaces.len() == 2 && needed.matrix.is_sparse() && !owned {
                 places.insert(*place, self.places(form, *place, needed, entities, &shape));
             }
@@ -264,7 +273,8 @@ impl Signature<'_> {
             MatrixResult::Sparse
             | MatrixResult::Cells
             | MatrixResult::Diagonal
-            | MatrixResult::OwnedRows { .. } => {
+            | MatrixResult::OwnedRows { .. }
+            | MatrixResult::TurnedRows { .. } => {
                 Places::Table(list("positions", of_entities(&sizes), LoweredRole::Positions { output }))
             }
         }

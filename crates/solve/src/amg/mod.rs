@@ -9,7 +9,7 @@ mod structure;
 pub use near_kernel::Unknowns;
 
 use crate::texts::{compiled, text};
-use crate::{BlockRows, Call, Operator, Queue, Smoothing, SolveError};
+use crate::{BlockCsrOperator, BlockRows, Call, Operator, Queue, Smoothing, SolveError, Spectrum};
 use coarsest::Coarsest;
 use kingpost_runtime::{Backend, Buffer, Device, Executable, available_memory};
 use level::{Finder, Level, NumberKernels, prepare_cycles};
@@ -37,6 +37,19 @@ pub struct HierarchySize {
     pub operator_complexity: f64,
     /// Bytes on the device, without the matrix of the finest level.
     pub bytes: u64,
+}
+
+/// A level of an [`Amg`] with a coarser one. A cycle smooths by two steps of Chebyshev's iteration before and after
+/// the coarser level, whose right-hand side is the residual times the transpose of the interpolation.
+pub struct AmgLevel<'a> {
+    /// The inverse of the diagonal of its matrix.
+    pub inverse_diagonal: &'a Buffer,
+    /// What is smoothed: eigenvalues of the matrix times the inverse of its diagonal.
+    pub spectrum: Spectrum,
+    /// From the coarser level.
+    pub interpolation: &'a BlockCsrOperator,
+    /// The matrix of the coarser level.
+    pub coarse: &'a BlockCsrOperator,
 }
 
 /// A hierarchy of coarser and coarser matrices on a device.
@@ -192,6 +205,16 @@ impl Amg {
         let (own, _) = finer(&self.levels, matrix, &near)?;
         self.coarsest = Coarsest::new(device, &own, self.levels.is_empty(), RATIO)?;
         Ok(Some(self))
+    }
+
+    /// Its levels with a coarser one, from the finest on.
+    pub fn levels(&self) -> impl Iterator<Item = AmgLevel<'_>> {
+        self.levels.iter().map(|level| AmgLevel {
+            inverse_diagonal: &level.smoother.inverse,
+            spectrum: level.smoother.spectrum,
+            interpolation: &level.interpolation,
+            coarse: &level.coarse,
+        })
     }
 
     /// What it consists of.

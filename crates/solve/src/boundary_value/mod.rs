@@ -424,8 +424,8 @@ impl Question<'_> {
 
         let start = Instant::now();
         stage("compiling the kernels of the matrix");
-        let longest = pattern.longest_row();
-        let tangent = self.compiled(device, lowered(assembly.matrix(longest))?, mesh)?;
+        let matrix = assembly.matrix_of(&form, &arrays.numbered(mesh), pattern)?;
+        let tangent = self.compiled(device, lowered(matrix)?, mesh)?;
         times.compile_s += start.elapsed().as_secs_f64();
 
         let start = Instant::now();
@@ -564,7 +564,8 @@ impl Question<'_> {
         let mappings = |lowered: &LoweredKernel| {
             // what owners of rows look up belongs in local memory
             let owned = match (lowered.matrix, device.info().backend) {
-                (MatrixResult::OwnedRows { .. }, Backend::Cuda) => {
+                // no other mapping takes several loops over owners
+                (MatrixResult::OwnedRows { .. }, Backend::Cuda) | (MatrixResult::TurnedRows { .. }, _) => {
                     Some(Mapping::from(OwnedRows { owners: OWNERS }))
                 }
                 (_, Backend::C | Backend::OpenCl | Backend::Cuda) => None,

@@ -11,3 +11,4 @@ mod scatter;
 mod shared;
 mod solvers;
 mod systems;
+mod turned;

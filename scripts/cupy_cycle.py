@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Times the V-cycle of a hierarchy that `study cycle --write FOLDER` wrote with the products of cuSPARSE.
+
+    python3 scripts/cupy_cycle.py FOLDER
+    python3 scripts/cupy_cycle.py FOLDER --pyamg
+
+The cycle has two steps of Chebyshev's iteration before and after each coarser level, and the inverse of the
+coarsest matrix. Vectors between products are updated by one fused kernel of CuPy's a step, and the whole cycle is
+one graph, if the driver captures it. The result is compared with that of Kingpost. With --pyamg the same system
+is solved by PyAMG on the host: levels, cycles alone and iterations of conjugate gradients, to 1e-8. Each run
+prints a line of JSON.
+"""
+
+import argparse
+import json
+import pathlib
+
+import numpy as np
+
+RELATIVE = 1e-8
+REAL, DEFAULT = 1, 0  # CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT
+
+
+def read(folder, name, kind):
+    return np.fromfile(folder / f"{name}.{kind}", dtype={"i32": "<i4", "f64": "<f8"}[kind])
+
+
+def rows(folder, name, columns, sparse):
+    starts = read(folder, f"{name}_starts", "i32")
+    parts = (read(folder, f"{name}_values", "f64"), read(folder, f"{name}_columns", "i32"), starts)
+    return sparse.csr_matrix(parts, shape=(len(starts) - 1, columns))
+
+
+def hierarchy(folder, sparse):
+    levels = json.loads((folder / "levels.json").read_text())
+    sizes = [level["rows"] for level in levels]
+    matrices = [rows(folder, f"a{k}", n, sparse) for k, n in enumerate(sizes)]
+    interpolations = [rows(folder, f"p{k}", n, sparse) for k, n in enumerate(sizes[1:])]
+    return levels, matrices, interpolations
+
+
+def factors(least, largest):
+    """Of the residual in the first step, of the residual and of the direction in the second (Saad 2003, 12.1)."""
+    middle, half = (largest + least) / 2, (largest - least) / 2
+    sigma = middle / half
+    rho = half / middle
+    following = 1 / (2 * sigma - rho)
+    return 1 / middle, 2 * following / half, following * rho
+
+
+class Cycle:
+    """A V-cycle by cuSPARSE."""
+
+    def __init__(self, folder):
+        import cupy as cp
+        import cupyx.cusparse
+        from cupy_backends.cuda.libs import cusparse
+        from cupyx.scipy import sparse
+        from scipy import sparse as of_host
+
+        self.cp, self.cusparse, self.described = cp, cusparse, cupyx.cusparse
+        self.handle = cp.cuda.device.get_cusparse_handle()
+        levels, matrices, interpolations = hierarchy(folder, of_host)
+        for k, p in enumerate(interpolations):
+            assert abs(p.T @ (matrices[k] @ p) - matrices[k + 1]).max() <= 1e-10 * abs(matrices[k + 1]).max()
+        self.factors = [factors(*level["smoothed"]) for level in levels[:-1]]
+        self.inverse = [cp.asarray(read(folder, f"inverse{k}", "f64")) for k in range(len(levels) - 1)]
+        self.coarsest = cp.asarray(np.linalg.inv(matrices[-1].toarray()))
+        on_card = lambda matrix: sparse.csr_matrix(matrix.tocsr())
+        self.a = [on_card(matrix) for matrix in matrices]
+        self.p = [on_card(p) for p in interpolations]
+        self.r = [on_card(p.T) for p in interpolations]
+        vectors = lambda: [cp.zeros(level["rows"]) for level in levels]
+        self.b, self.x, self.q, self.d, self.res = vectors(), vectors(), vectors(), vectors(), vectors()
+        self.one, self.zero = np.array(1.0), np.array(0.0)
+        self.plans = {}
+        kernel = lambda what, to, code, name: cp.ElementwiseKernel(what, to, code, name)
+        self.start = kernel("float64 i, float64 b, float64 a", "float64 r, float64 d, float64 x",
+                            "r = b; d = a*i*b; x = d;", "start")
+        self.restart = kernel("float64 i, float64 b, float64 q, float64 a", "float64 r, float64 d, float64 x",
+                              "r = b - q; d = a*i*r; x += d;", "restart")
+        self.step = kernel("float64 i, float64 q, float64 a, float64 c", "float64 r, float64 d, float64 x",
+                           "r -= q; d = a*i*r + c*d; x += d;", "step")
+        self.subtract = kernel("float64 b, float64 q", "float64 r", "r = b - q;", "subtract")
+
+    def product(self, matrix, x, y, beta):
+        """`y = matrix x + beta y` by cusparseSpMV, whose descriptions and memory are made once."""
+        key = (id(matrix), x.data.ptr, y.data.ptr)
+        if key not in self.plans:
+            a = self.described.SpMatDescriptor.create(matrix)
+            of_x, of_y = (self.described.DnVecDescriptor.create(v) for v in (x, y))
+            at = (self.handle, 0, self.one.ctypes.data, a.desc, of_x.desc, self.zero.ctypes.data, of_y.desc)
+            size = self.cusparse.spMV_bufferSize(*at, REAL, DEFAULT)
+            self.plans[key] = (a, of_x, of_y, self.cp.empty(max(size, 8), self.cp.int8))
+        a, of_x, of_y, memory = self.plans[key]
+        factor = (self.one if beta else self.zero).ctypes.data
+        at = (self.handle, 0, self.one.ctypes.data, a.desc, of_x.desc, factor, of_y.desc)
+        self.cusparse.spMV(*at, REAL, DEFAULT, memory.data.ptr)
+
+    def run(self, k=0):
+        if k == len(self.p):
+            self.cp.dot(self.coarsest, self.b[k], out=self.x[k])
+            return
+        (first, a, c), i = self.factors[k], self.inverse[k]
+        b, x, q, d, r = self.b[k], self.x[k], self.q[k], self.d[k], self.res[k]
+        self.start(i, b, first, r, d, x)
+        self.product(self.a[k], d, q, False)
+        self.step(i, q, a, c, r, d, x)
+        self.product(self.a[k], x, q, False)
+        self.subtract(b, q, r)
+        self.product(self.r[k], r, self.b[k + 1], False)
+        self.run(k + 1)
+        self.product(self.p[k], self.x[k + 1], x, True)
+        self.product(self.a[k], x, q, False)
+        self.restart(i, b, q, first, r, d, x)
+        self.product(self.a[k], d, q, False)
+        self.step(i, q, a, c, r, d, x)
+
+
+def median_ms(cp, run, runs=25):
+    for _ in range(3):
+        run()
+    times = []
+    for _ in range(runs):
+        begin, end = cp.cuda.Event(), cp.cuda.Event()
+        begin.record()
+        run()
+        end.record()
+        end.synchronize()
+        times.append(cp.cuda.get_elapsed_time(begin, end))
+    return sorted(times)[len(times) // 2]
+
+
+def on_card(folder):
+    import cupy as cp
+
+    cycle = Cycle(folder)
+    cycle.b[0][...] = cp.asarray(read(folder, "b", "f64"))
+    stream = cp.cuda.Stream(non_blocking=True)
+    with stream:
+        cycle.run()
+        stream.synchronize()
+        expected = cp.asarray(read(folder, "cycle", "f64"))
+        error = float(cp.abs(cycle.x[0] - expected).max() / cp.abs(expected).max())
+        # sums of entries in another order, over all levels
+        assert error <= 1e-9, f"the cycles differ by {error:.1e} of the largest number"
+        launched = median_ms(cp, cycle.run)
+        try:
+            stream.begin_capture()
+            cycle.run()
+            graph = stream.end_capture()
+            replayed = median_ms(cp, lambda: graph.launch(stream))
+        except Exception as problem:  # what a driver does not capture is launched
+            print(f"no graph: {problem}")
+            replayed = None
+        products = {
+            name: median_ms(cp, lambda: cycle.product(matrix, x, y, False))
+            for name, matrix, x, y in [
+                ("product", cycle.a[0], cycle.d[0], cycle.q[0]),
+                ("restriction", cycle.r[0], cycle.res[0], cycle.b[1]),
+            ]
+        }
+    return {"cusparse_launched_ms": launched, "cusparse_graph_ms": replayed, "error": error, **products}
+
+
+def by_pyamg(folder):
+    import time
+
+    import pyamg
+    from scipy import sparse
+
+    _, matrices, _ = hierarchy(folder, sparse)
+    a, b = matrices[0], read(folder, "b", "f64")
+    begin = time.time()
+    # the aggregation, the strength and the smoother of Kingpost
+    smoother = ("chebyshev", {"degree": 2, "iterations": 1})
+    solver = pyamg.smoothed_aggregation_solver(
+        a, strength=("symmetric", {"theta": 0.08}), presmoother=smoother, postsmoother=smoother, max_coarse=256
+    )
+    found = {"pyamg_setup_s": time.time() - begin, "pyamg_levels": [level.A.shape[0] for level in solver.levels]}
+    found["pyamg_operator_complexity"] = solver.operator_complexity()
+    for name, accelerated in [("cycles", None), ("iterations", "cg")]:
+        residuals = []
+        solver.solve(b, tol=RELATIVE, accel=accelerated, residuals=residuals, maxiter=200)
+        found[f"pyamg_{name}"] = len(residuals) - 1
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--pyamg", action="store_true", help="solve by PyAMG on the host instead")
+    arguments = parser.parse_args()
+    record = by_pyamg(arguments.folder) if arguments.pyamg else on_card(arguments.folder)
+    print(json.dumps({"folder": arguments.folder.name, **record}))
+
+
+if __name__ == "__main__":
+    main()
