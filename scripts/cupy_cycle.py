@@ -75,12 +75,12 @@ class Cycle:
         self.one, self.zero = np.array(1.0), np.array(0.0)
         self.plans = {}
         kernel = lambda what, to, code, name: cp.ElementwiseKernel(what, to, code, name)
-        self.start = kernel("float64 i, float64 b, float64 a", "float64 r, float64 d, float64 x",
-                            "r = b; d = a*i*b; x = d;", "start")
-        self.restart = kernel("float64 i, float64 b, float64 q, float64 a", "float64 r, float64 d, float64 x",
-                              "r = b - q; d = a*i*r; x += d;", "restart")
-        self.step = kernel("float64 i, float64 q, float64 a, float64 c", "float64 r, float64 d, float64 x",
-                           "r -= q; d = a*i*r + c*d; x += d;", "step")
+        self.start = kernel("float64 inv, float64 b, float64 a", "float64 r, float64 d, float64 x",
+                            "r = b; d = a*inv*b; x = d;", "start")
+        self.restart = kernel("float64 inv, float64 b, float64 q, float64 a", "float64 r, float64 d, float64 x",
+                              "r = b - q; d = a*inv*r; x = x + d;", "restart")
+        self.step = kernel("float64 inv, float64 q, float64 a, float64 c", "float64 r, float64 d, float64 x",
+                           "r = r - q; d = a*inv*r + c*d; x = x + d;", "step")
         self.subtract = kernel("float64 b, float64 q", "float64 r", "r = b - q;", "subtract")
 
     def product(self, matrix, x, y, beta):
@@ -163,6 +163,32 @@ def on_card(folder):
     return {"cusparse_launched_ms": launched, "cusparse_graph_ms": replayed, "error": error, **products}
 
 
+def own_cycles(folder, sparse):
+    """Cycles of the hierarchy of the files alone, by SciPy."""
+    levels, matrices, interpolations = hierarchy(folder, sparse)
+    inverses = [read(folder, f"inverse{k}", "f64") for k in range(len(interpolations))]
+
+    def smooth(k, b, x, r):
+        first, a, c = factors(*levels[k]["smoothed"])
+        d = first * inverses[k] * r
+        r = r - matrices[k] @ d
+        return x + d + a * inverses[k] * r + c * d
+
+    def cycle(k, b):
+        if k == len(interpolations):
+            return np.linalg.solve(matrices[k].toarray(), b)
+        x = smooth(k, b, 0.0, b)
+        p = interpolations[k]
+        x = x + p @ cycle(k + 1, p.T @ (b - matrices[k] @ x))
+        return smooth(k, b, x, b - matrices[k] @ x)
+
+    b = read(folder, "b", "f64")
+    x, cycles = np.zeros_like(b), 0
+    while np.linalg.norm(b - matrices[0] @ x) > RELATIVE * np.linalg.norm(b):
+        x, cycles = x + cycle(0, b - matrices[0] @ x), cycles + 1
+    return cycles
+
+
 def by_pyamg(folder):
     import time
 
@@ -171,18 +197,22 @@ def by_pyamg(folder):
 
     _, matrices, _ = hierarchy(folder, sparse)
     a, b = matrices[0], read(folder, "b", "f64")
-    begin = time.time()
-    # the aggregation, the strength and the smoother of Kingpost
     smoother = ("chebyshev", {"degree": 2, "iterations": 1})
-    solver = pyamg.smoothed_aggregation_solver(
-        a, strength=("symmetric", {"theta": 0.08}), presmoother=smoother, postsmoother=smoother, max_coarse=256
-    )
-    found = {"pyamg_setup_s": time.time() - begin, "pyamg_levels": [level.A.shape[0] for level in solver.levels]}
-    found["pyamg_operator_complexity"] = solver.operator_complexity()
-    for name, accelerated in [("cycles", None), ("iterations", "cg")]:
-        residuals = []
-        solver.solve(b, tol=RELATIVE, accel=accelerated, residuals=residuals, maxiter=200)
-        found[f"pyamg_{name}"] = len(residuals) - 1
+    settings = {
+        "pyamg": {},
+        # the strength and the smoother of Kingpost
+        "pyamg_alike": {"strength": ("symmetric", {"theta": 0.08}), "presmoother": smoother, "postsmoother": smoother},
+    }
+    found = {"own_cycles": own_cycles(folder, sparse)}
+    for name, chosen in settings.items():
+        begin = time.time()
+        solver = pyamg.smoothed_aggregation_solver(a, max_coarse=256, **chosen)
+        found[f"{name}_setup_s"] = time.time() - begin
+        found[f"{name}_levels"] = [level.A.shape[0] for level in solver.levels]
+        for what, accelerated in [("cycles", None), ("iterations", "cg")]:
+            residuals = []
+            solver.solve(b, tol=RELATIVE, accel=accelerated, residuals=residuals, maxiter=300)
+            found[f"{name}_{what}"] = len(residuals) - 1
     return found
 
 

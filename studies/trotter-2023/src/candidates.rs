@@ -4,7 +4,8 @@ use kingpost::Mapping;
 use kingpost::forms::Combinator;
 use kingpost::forms::element::CellShape;
 use kingpost::forms::form::FormError;
-use kingpost::forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
+use kingpost::forms::lowering::{LoweringOptions, MatrixResult, MeshForm, NumberedMesh};
+use kingpost::forms::mesh::Mesh;
 use kingpost::forms::numbering::NumberingOrder;
 use kingpost::forms::strategies::{ConstantCells, FewestOperations, Objective, OwnedRows, StraightCells};
 use kingpost::kernels::BoundaryValueProblem;
@@ -23,6 +24,22 @@ pub fn lowered(
     let space = problem.space(CellShape::Tetrahedron, degree);
     let options = LoweringOptions::new(format!("{problem}_tangent")).with_matrix(matrix);
     Ok(MeshForm::new(&problem.tangent(&space), &options)?.in_order(NumberingOrder::OF_MATRICES))
+}
+
+/// What a strategy takes on a uniform mesh: four divisions have an inner vertex with all neighbours.
+///
+/// # Errors
+/// A form that is not lowered.
+pub fn matrix_of(
+    problem: BoundaryValueProblem,
+    degree: usize,
+    strategy: AssemblyStrategy,
+) -> Result<MatrixResult, FormError> {
+    let mesh = Mesh::unit_cube(4).map_err(|e| FormError::Discretisation(e.to_string()))?;
+    let form = lowered(problem, degree, MatrixResult::Sparse)?;
+    let patterns = form.patterns(&mesh)?;
+    let Some(pattern) = patterns.first() else { return Ok(strategy.matrix(0)) };
+    strategy.matrix_of(&form, &NumberedMesh::new(&mesh), pattern)
 }
 
 /// The mappings that are tried of a strategy: on a processor with these vectors, or on a card.

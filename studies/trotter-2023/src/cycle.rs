@@ -3,17 +3,42 @@
 use crate::assembly::{MeasureError, Prepared};
 use crate::free::system;
 use crate::record::Cycled;
+use clap::Args;
 use kingpost::Random;
-use kingpost::runtime::{Device, Timing, TimingOptions, buffer_of, download_values};
+use kingpost::runtime::{Device, Timing, TimingOptions, buffer_of, download_values, open};
 use kingpost::solve::{
     Amg, AmgPreconditioner, Arrays, ConjugateGradients, LinearOptions, Operator, Preconditioning, Queue,
     SolveError, Spectrum, Unknowns,
 };
-use std::path::Path;
+use kingpost_cli::{Failure, append_json_line};
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Hierarchies that are made, the first of which compiles kernels.
 const SETUPS: usize = 4;
+
+/// Arguments of the command.
+#[derive(Args)]
+pub struct CycleArgs {
+    /// Divisions of a side of the unit cube
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    divisions: usize,
+    /// Polynomial degree
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    degree: usize,
+    /// Where to run: cuda, opencl, c
+    #[arg(long, default_value = "cuda")]
+    device: String,
+    /// File of records
+    #[arg(long, value_name = "FILE", default_value = "trotter-2023-cycle.jsonl")]
+    db: PathBuf,
+    /// Write the matrices of all levels there, for `scripts/cupy_cycle.py`
+    #[arg(long, value_name = "FOLDER")]
+    write: Option<PathBuf>,
+    /// Seed of the right-hand side [default: from the clock]
+    #[arg(long)]
+    seed: Option<u64>,
+}
 
 /// Why there is no record.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +82,7 @@ fn write(to: &Path, name: &str, numbers: Numbers<'_>) -> Result<(), CycleError> 
         Numbers::I32(list) => ("i32", list.iter().flat_map(|x| x.to_le_bytes()).collect()),
         Numbers::F64(list) => ("f64", list.iter().flat_map(|x| x.to_le_bytes()).collect()),
     };
-    Ok(std::fs::write(to.join(format!("{name}.{ending}")), bytes)?)
+    Ok(kingpost_files::write(&to.join(format!("{name}.{ending}")), bytes)?)
 }
 
 /// Writes a matrix by rows.
@@ -125,7 +150,8 @@ pub fn measure(
             let inverse: Vec<f64> = download_values(device, level.inverse_diagonal)?;
             levels.push(Described { rows: inverse.len(), smoothed: Some([least, largest]) });
             write(to, &format!("inverse{k}"), Numbers::F64(&inverse))?;
-            for (name, of) in [(format!("p{k}"), level.interpolation), (format!("a{}", k + 1), level.coarse)] {
+            for (name, of) in [(format!("p{k}"), level.interpolation), (format!("a{}", k + 1), level.coarse)]
+            {
                 let [starts, columns] = of.download_lists(device)?;
                 let values: Vec<f64> = download_values(device, of.values())?;
                 write_rows(to, &name, &starts, &columns, &values)?;
@@ -133,7 +159,7 @@ pub fn measure(
         }
         let coarsest = hierarchy.size().unknowns.last().copied().ok_or(SolveError::Unprepared)?;
         levels.push(Described { rows: coarsest, smoothed: None });
-        std::fs::write(to.join("levels.json"), serde_json::to_string(&levels)?)?;
+        kingpost_files::write(&to.join("levels.json"), serde_json::to_string(&levels)?)?;
     }
     let size = hierarchy.size();
     Ok(Cycled {
@@ -147,4 +173,21 @@ pub fn measure(
         iterations: solved.iterations(),
         solve_s: solved.seconds,
     })
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// As [`measure`]; a file of records that cannot be written.
+pub fn run(args: &CycleArgs) -> Result<(), Failure> {
+    let usage = |e: &dyn std::fmt::Display| Failure::Usage(e.to_string());
+    let device = open(&args.device)?;
+    let seed = args.seed.unwrap_or_else(Random::fresh_seed);
+    let on = Prepared::cube(&*device, args.divisions, args.degree, false, seed).map_err(|e| usage(&e))?;
+    let record = measure(&*device, (&on, args.degree), seed, args.write.as_deref()).map_err(|e| usage(&e))?;
+    eprintln!(
+        "{:?} unknowns: a cycle {:.3e} s, setups {:.3?} s, {} iterations in {:.3e} s",
+        record.unknowns, record.cycle_s, record.setup_s, record.iterations, record.solve_s
+    );
+    append_json_line(&args.db, &record).map_err(Failure::from)
 }

@@ -11,9 +11,9 @@ use kingpost::forms::numbering::{Numbering, NumberingOrder};
 use kingpost::kernels::BoundaryValueProblem;
 use kingpost::runtime::{Device, Timing, TimingOptions, buffer_of, download_values, upload_values};
 use kingpost::solve::{
-    Arrays, BlockCsrOperator, ConjugateGradients, Constraints, CsrOperator, DeviceForm,
-    Diagonal, FormOperator, FormPrograms, LinearOptions, MatrixAssembly, Operator, Preconditioning,
-    PrescribedValues, Queue, SolveError, facet_dofs, run,
+    Arrays, BlockCsrOperator, ConjugateGradients, Constraints, CsrOperator, DeviceForm, Diagonal,
+    FormOperator, FormPrograms, LinearOptions, MatrixAssembly, Operator, Preconditioning, PrescribedValues,
+    Queue, SolveError, facet_dofs, run,
 };
 use kingpost::tuning::known::{Sought, for_device, without_setup};
 

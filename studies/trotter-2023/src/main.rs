@@ -2,8 +2,6 @@
 
 use clap::{Args, Parser, Subcommand};
 use kingpost::codegen::{Options, Target, generate};
-use kingpost::forms::lowering::{MatrixResult, NumberedMesh};
-use kingpost::forms::mesh::Mesh;
 use kingpost::kernels::BoundaryValueProblem;
 use kingpost::runtime::cuda::nvrtc;
 use kingpost::runtime::{Backend, Cache, Device, open};
@@ -16,7 +14,7 @@ use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use study_trotter_2023::assembly::{Prepared, measure};
-use study_trotter_2023::candidates::{lowered, mappings};
+use study_trotter_2023::candidates::{lowered, mappings, matrix_of};
 use study_trotter_2023::newton::{Told, solve};
 use study_trotter_2023::page::{assembly_tables, free_table, newton_tables, scaling_table, setup_table};
 use study_trotter_2023::scaling::Alone;
@@ -58,7 +56,7 @@ enum Command {
     /// Time products and conjugate gradients with Poisson's matrix and without; lines of JSON
     Free(FreeArgs),
     /// Time a V-cycle of algebraic multigrid for Poisson's equation, and its setup; lines of JSON
-    Cycle(CycleArgs),
+    Cycle(study_trotter_2023::cycle::CycleArgs),
     /// Solve Poisson's equation on one device and on several; lines of JSON
     Scale(ScaleArgs),
     /// Time products with the hyperelastic matrix by rows and by blocks; lines of JSON
@@ -194,28 +192,6 @@ struct FreeArgs {
 }
 
 #[derive(Args)]
-struct CycleArgs {
-    /// Divisions of a side of the unit cube
-    #[arg(long, value_name = "N", default_value_t = 60)]
-    divisions: usize,
-    /// Polynomial degree
-    #[arg(long, value_name = "K", default_value_t = 1)]
-    degree: usize,
-    /// Where to run: cuda, opencl, c
-    #[arg(long, default_value = "cuda")]
-    device: String,
-    /// File of records
-    #[arg(long, value_name = "FILE", default_value = "trotter-2023-cycle.jsonl")]
-    db: PathBuf,
-    /// Write the matrices of all levels there, for `scripts/cupy_cycle.py`
-    #[arg(long, value_name = "FOLDER")]
-    write: Option<PathBuf>,
-    /// Seed of the right-hand side [default: from the clock]
-    #[arg(long)]
-    seed: Option<u64>,
-}
-
-#[derive(Args)]
 struct ScaleArgs {
     #[command(flatten)]
     meshes: Meshes,
@@ -277,7 +253,7 @@ fn main() -> ExitCode {
         Command::Setup(args) => setups(args),
         Command::Solve(args) => solves(args),
         Command::Free(args) => free(args),
-        Command::Cycle(args) => cycle(args),
+        Command::Cycle(args) => study_trotter_2023::cycle::run(args),
         Command::Scale(args) => scale(args),
         Command::Blocks(args) => blocks(args),
         Command::Resources(args) => resources(args),
@@ -499,19 +475,6 @@ fn free(args: &FreeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn cycle(args: &CycleArgs) -> Result<(), Failure> {
-    let device = open(&args.device)?;
-    let seed = args.seed.unwrap_or_else(Random::fresh_seed);
-    let on = Prepared::cube(&*device, args.divisions, args.degree, false, seed).map_err(usage)?;
-    let of = study_trotter_2023::cycle::measure(&*device, (&on, args.degree), seed, args.write.as_deref());
-    let record = of.map_err(usage)?;
-    eprintln!(
-        "{:?} unknowns: a cycle {:.3e} s, setups {:.3?} s, {} iterations in {:.3e} s",
-        record.unknowns, record.cycle_s, record.setup_s, record.iterations, record.solve_s
-    );
-    append_json_line(&args.db, &record).map_err(Failure::from)
-}
-
 fn blocks(args: &FreeArgs) -> Result<(), Failure> {
     let device = open(&args.device)?;
     let seed = args.seed.unwrap_or_else(Random::fresh_seed);
@@ -573,7 +536,8 @@ fn resources(args: &ResourcesArgs) -> Result<(), Failure> {
     let problem: BoundaryValueProblem = args.problem.parse().map_err(usage)?;
     for degree in &args.kernels.degrees {
         for strategy in &args.kernels.strategies {
-            let form = lowered(problem, *degree, matrix_of(problem, *degree, *strategy)?).map_err(usage)?;
+            let form = lowered(problem, *degree, matrix_of(problem, *degree, *strategy).map_err(usage)?)
+                .map_err(usage)?;
             for mapping in args.kernels.mappings(None, *strategy)? {
                 for kernel in form.kernels() {
                     let name = format!("{problem} P{degree}, {strategy}, {mapping}");
@@ -597,19 +561,6 @@ fn resources(args: &ResourcesArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// What a strategy takes on a uniform mesh: four divisions have an inner vertex with all neighbours.
-fn matrix_of(
-    problem: BoundaryValueProblem,
-    degree: usize,
-    strategy: AssemblyStrategy,
-) -> Result<MatrixResult, Failure> {
-    let mesh = Mesh::unit_cube(4).map_err(usage)?;
-    let form = lowered(problem, degree, MatrixResult::Sparse).map_err(usage)?;
-    let patterns = form.patterns(&mesh).map_err(usage)?;
-    let Some(pattern) = patterns.first() else { return Ok(strategy.matrix(0)) };
-    strategy.matrix_of(&form, &NumberedMesh::new(&mesh), pattern).map_err(usage)
 }
 
 fn print_page(args: &PageArgs) -> Result<(), Failure> {
