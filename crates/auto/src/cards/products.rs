@@ -41,7 +41,7 @@ const DOUBLE: Choice = Choice {
     rate: 1.0,
 };
 const SINGLE: Choice =
-    Choice { ty: ScalarType::F32, tile: [128, 128, 16], sub_group: [64, 32], by: Units::WorkItems, ..DOUBLE };
+    Choice { ty: ScalarType::F32, tile: [128, 128, 16], sub_group: [32, 64], by: Units::WorkItems, ..DOUBLE };
 const SMALL: Choice = Choice { tile: [64, 64, 16], sub_group: [32, 32], rate: 0.85, ..SINGLE };
 const HALVES: Choice = Choice {
     ty: ScalarType::Bf16,

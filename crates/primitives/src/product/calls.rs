@@ -8,7 +8,8 @@ use kingpost_ir::{Kernel, Node, ScalarType};
 use kingpost_steps::schedule::Schedule;
 use kingpost_steps::tree::{insns_of, loop_body};
 use kingpost_transforms::primitives::{
-    DeclareCallee, ExpandArray, MoveInsns, PipelineLoop, ReplaceWithIntrinsic, SeparateArray, WriteOut,
+    DeclareCallee, ExpandArray, LaunchHint, MoveInsns, PipelineLoop, ReplaceWithIntrinsic, SeparateArray,
+    WriteOut,
 };
 
 /// The matrix instruction in double precision, whose operands are fragments.
@@ -45,6 +46,9 @@ pub(super) fn finish(
         for (factor, copy) in factors.iter().zip(copies) {
             copy_asynchronously(s, places.ty, &factor.tile, copy)?;
         }
+    }
+    if let Some(groups) = places.resident_groups() {
+        s.make(LaunchHint::resident_groups(groups))?;
     }
     if places.by_matrix {
         declare(s, MATRIX)?;

@@ -52,6 +52,7 @@ fn steps(product: &TileProduct, s: &mut Schedule) -> Applied<Made> {
     }
     let parts = factors::take_parts(s, &mut nests, &places, &factors)?;
     let joined = nest::join_work_items(s, &nests)?;
+    let entries = if places.by_matrix { nests.add.blocks.to_vec() } else { nest::wind(s, &nests.add)? };
     for factor in &factors {
         copies.push(factor.share(s, &places)?);
         // what is copied and read along rows by vectors is in different banks as it is
@@ -64,7 +65,7 @@ fn steps(product: &TileProduct, s: &mut Schedule) -> Applied<Made> {
             s.make(SetAddressSpace::new(part, AddressSpace::SubGroup))?;
         }
     }
-    tag(s, &places, &nests, &joined, &copies, &parts)?;
+    tag(s, (&places, &nests, entries), &joined, &copies, &parts)?;
     calls::finish(s, &places, &nests, &factors, &copies, &parts)?;
     Ok(Made { loops: nests.groups.to_vec(), ..Made::default() })
 }
@@ -72,8 +73,7 @@ fn steps(product: &TileProduct, s: &mut Schedule) -> Applied<Made> {
 /// Says what runs where.
 fn tag(
     s: &mut Schedule,
-    places: &Places,
-    nests: &Nests,
+    (places, nests, entries): (&Places, &Nests, Vec<String>),
     joined: &Joined,
     copies: &[Copy],
     parts: &Parts,
@@ -87,11 +87,11 @@ fn tag(
     let of_copies = copies.iter().map(|copy| &copy.work_item);
     let work_items = joined.work_items.iter().chain(&parts.work_items).chain(of_copies);
     s.make(Tag::all(work_items.cloned(), AxisTag::Local(0)))?;
-    let Nests { start, add, store, .. } = nests;
-    let mut unrolled = [start.blocks.as_slice(), &start.entries, &add.blocks, &store.blocks].concat();
+    let Nests { start, store, .. } = nests;
+    let mut unrolled = [start.blocks.as_slice(), &start.entries, &entries, &store.blocks].concat();
     unrolled.push(store.entries[0].clone());
     if !places.by_matrix {
-        unrolled.extend(add.entries.iter().chain([&nests.terms]).cloned());
+        unrolled.push(nests.terms.clone());
     }
     unrolled.extend(copies.iter().flat_map(|copy| &copy.turns).chain(&parts.unrolled).cloned());
     s.make(Tag::all(unrolled, AxisTag::Unrolled))?;

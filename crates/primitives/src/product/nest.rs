@@ -9,7 +9,8 @@ use kingpost_steps::schedule::{Loop, Schedule};
 use kingpost_steps::tree::loop_body;
 use kingpost_transforms::ScheduleSteps;
 use kingpost_transforms::primitives::{
-    BufferWrites, DistributeLoop, ExpandArray, JoinArrayAxes, JoinInames, RealiseReduction, SplitIname, Tail,
+    BufferWrites, DistributeLoop, ExpandArray, JoinArrayAxes, JoinInames, RealiseReduction, ReverseIname,
+    SplitIname, Tail, WriteOut,
 };
 
 /// A sum of products: what holds it, what adds to it, and what comes after the loop over its terms.
@@ -24,6 +25,8 @@ pub(super) struct Sum {
 #[derive(Clone)]
 pub(super) struct Nest {
     pub(super) sub_groups: [String; 2],
+    /// Whether the loop over sub-groups along columns is around that along rows.
+    columns_outside: bool,
     pub(super) work_items: [String; 2],
     /// Instructions, or vectors of entries, along rows and columns.
     pub(super) blocks: [String; 2],
@@ -34,7 +37,20 @@ pub(super) struct Nest {
 impl Nest {
     fn of(loops: &[String]) -> Option<Self> {
         let pair = |k: usize| Some([loops.get(2 * k)?.clone(), loops.get(2 * k + 1)?.clone()]);
-        Some(Self { sub_groups: pair(0)?, work_items: pair(1)?, blocks: pair(2)?, entries: pair(3)? })
+        let (sub_groups, columns_outside) = (pair(0)?, false);
+        Some(Self { sub_groups, columns_outside, work_items: pair(1)?, blocks: pair(2)?, entries: pair(3)? })
+    }
+
+    /// The same where the first loop of all is along columns, and the second along rows.
+    fn with_columns_outside(mut self) -> Self {
+        self.sub_groups.reverse();
+        Self { columns_outside: true, ..self }
+    }
+
+    /// The loops over sub-groups, outer first.
+    pub(super) fn outer_first(&self) -> [String; 2] {
+        let [rows, columns] = self.sub_groups.clone();
+        if self.columns_outside { [columns, rows] } else { [rows, columns] }
     }
 
     /// Those along rows, or along columns.
@@ -147,7 +163,10 @@ pub(super) fn deal(s: &mut Schedule, product: &TileProduct, sum: Sum, places: &P
     let [row_tiles, w_i, r, in_1, in_2] = split_side(s, i, &sides[0], rows)?;
     let (l_i, y) = if by_matrix { (in_2, in_1) } else { (in_1, in_2) };
     let [column_tiles, w_j, c, l_j, x] = split_side(s, j, &sides[1], ["tile", "w", "c", "l", "x"])?;
-    let entries = [w_i, w_j, l_i, l_j, r, c, y, x];
+    // sub-groups below each other come next to each other, and work-items beside each other: one of the two numbers
+    // of a work-item's place is a remainder on either side, for of two compilers put no constants in addresses
+    let [outer, inner] = if by_matrix { [w_i, w_j] } else { [w_j, w_i] };
+    let entries = [outer, inner, l_i, l_j, r, c, y, x];
     s.reorder([&row_tiles, &column_tiles].into_iter().chain(&entries))?;
     s.make(ExpandArray::new(&sum.held, entries.clone()))?;
     let [tiles, terms] = s.make(exactly(k, places.terms))?;
@@ -157,18 +176,37 @@ pub(super) fn deal(s: &mut Schedule, product: &TileProduct, sum: Sum, places: &P
         (terms, of_one) = (outer.name().to_owned(), Some(inner.name().to_owned()));
     }
     let [add, store] = part(s, &entries, [tiles.name(), &sum.after])?;
-    let nest = |loops: &[String]| s.expected(Nest::of(loops), "loop for each place");
+    let nest = |loops: &[String]| {
+        let found = s.expected(Nest::of(loops), "loop for each place")?;
+        Ok(if by_matrix { found } else { found.with_columns_outside() })
+    };
     let (start, add, store) = (nest(&entries)?, nest(&add)?, nest(&store)?);
     let groups = [row_tiles, column_tiles].map(Loop::named);
     let nests = Nests { groups, tiles: tiles.name().to_owned(), terms, of_one, start, add, store, sum };
-    let Nest { sub_groups: [w_i, w_j], work_items: [l_i, l_j], blocks: [r, c], entries: [y, x] } = &nests.add;
-    let (t, terms) = (&nests.tiles, &nests.terms);
+    let Nest { work_items: [l_i, l_j], blocks: [r, c], entries: [y, x], .. } = &nests.add;
+    let (t, terms, [outer, inner]) = (&nests.tiles, &nests.terms, &nests.add.outer_first());
     let order = match &nests.of_one {
-        Some(of_one) => vec![t, terms, w_i, w_j, r, c, l_i, l_j, y, x, of_one],
-        None => vec![t, w_i, w_j, l_i, l_j, terms, r, c, y, x],
+        Some(of_one) => vec![t, terms, outer, inner, r, c, l_i, l_j, y, x, of_one],
+        // rows before columns: `wind` turns each second one
+        None => vec![t, outer, inner, l_i, l_j, terms, r, y, c, x],
     };
     s.reorder(order)?;
     Ok(nests)
+}
+
+/// Lets the columns of each second row run backward, so that a product follows one with a factor in common: the
+/// register that holds it is read once for both, and fewer products read three from the same bank. Returns the loops
+/// of a work-item's entries.
+pub(super) fn wind(s: &mut Schedule, add: &Nest) -> Applied<Vec<String>> {
+    let [r, c] = &add.blocks;
+    let [y, x] = &add.entries;
+    let [pairs, of_pair] = s.make(exactly(y, 2))?;
+    let backward = s.make(WriteOut::new(of_pair.name()))?.loops;
+    for l in &backward {
+        s.make(ReverseIname::new(l.name()))?;
+    }
+    let all = [r.as_str(), pairs.name(), c, x].into_iter().chain(backward.iter().map(Loop::name));
+    Ok(all.map(str::to_owned).collect())
 }
 
 /// Gives what comes from two nodes on in the innermost of some nested loops nests of their own; returns the loops
@@ -197,7 +235,7 @@ pub(super) struct Joined {
 pub(super) fn join_work_items(s: &mut Schedule, nests: &Nests) -> Applied<Joined> {
     let mut joined = Joined::default();
     for nest in [&nests.start, &nests.add, &nests.store] {
-        joined.sub_groups.push(join(s, &nest.sub_groups)?);
+        joined.sub_groups.push(join(s, &nest.outer_first())?);
         joined.work_items.push(join(s, &nest.work_items)?);
     }
     s.make(JoinArrayAxes::new(&nests.sum.held, 0))?;

@@ -84,9 +84,9 @@ impl TileProduct {
         } else {
             let fits =
                 |[a, b]: &[i64; 2]| divides(a * vector, part_rows) && divides(b * vector, part_columns);
-            // 4096 rows in f32, tiles of 128 by 128, parts of 64 by 32: 0.91 of cuBLAS by 4 rows of 8
+            // 4096 rows in f32, tiles of 128 by 128: parts of 64 by 32 have 0.91 of cuBLAS by 4 rows of 8
             // work-items, 0.88 by 8 of 4 (H200, 2026-11-29)
-            let first = if part_rows > part_columns { [4, 8] } else { [8, 4] };
+            let first = if part_rows == part_columns { [8, 4] } else { [4, 8] };
             let found = [first].into_iter().chain(SHAPES).find(fits);
             found.map(|shape| shape.map(|items| [items * vector, vector]))
         };
@@ -143,4 +143,22 @@ pub(super) struct Places {
     pub(super) by_matrix: bool,
     pub(super) buffers: i64,
     pub(super) ty: ScalarType,
+}
+
+/// Registers of 32 bits of a multiprocessor, and those of a work-item for addresses and counters.
+const REGISTERS: i64 = 1 << 16;
+const OTHER_REGISTERS: i64 = 24;
+
+impl Places {
+    /// Groups that a multiprocessor should have registers for: with 128 for each work-item, where its entries and the
+    /// parts of two terms leave some of these, and not half of them.
+    pub(super) fn resident_groups(&self) -> Option<u32> {
+        let [rows, columns] =
+            self.sides.map(|Side { lengths: [_, part, block, entry] }| part / block * entry);
+        let words = self.ty.bytes() as i64 / 4;
+        let taken = words * (rows * columns + 2 * (rows + columns)) + OTHER_REGISTERS;
+        let fits = !self.by_matrix && (64..=128).contains(&taken);
+        let groups = REGISTERS / (128 * LANES * self.sub_groups);
+        u32::try_from(groups).ok().filter(|groups| fits && (1..=32).contains(groups))
+    }
 }
