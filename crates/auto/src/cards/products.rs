@@ -42,6 +42,8 @@ const DOUBLE: Choice = Choice {
 };
 const SINGLE: Choice =
     Choice { ty: ScalarType::F32, tile: [128, 128, 16], sub_group: [32, 64], by: Units::WorkItems, ..DOUBLE };
+// not timed with parts of 32 by 64
+const SINGLE_PARTS: Choice = Choice { sub_group: [64, 32], ..SINGLE };
 const SMALL: Choice = Choice { tile: [64, 64, 16], sub_group: [32, 32], rate: 0.85, ..SINGLE };
 const HALVES: Choice = Choice {
     ty: ScalarType::Bf16,
@@ -59,8 +61,8 @@ pub(super) const CHOICES: [Choice; 16] = [
     Choice { name: "32 by 64, f64", tile: [32, 64, 16], sub_group: [16, 32], rate: 0.75, ..DOUBLE },
     Choice { name: "32 by 32, f64", tile: [32, 32, 16], sub_group: [16, 16], rate: 0.6, ..DOUBLE },
     Choice { name: "128 by 128, f32", ..SINGLE },
-    Choice { name: "128 by 128, f32, sums in 2 parts", parts: 2, ..SINGLE },
-    Choice { name: "128 by 128, f32, sums in 4 parts", parts: 4, ..SINGLE },
+    Choice { name: "128 by 128, f32, sums in 2 parts", parts: 2, ..SINGLE_PARTS },
+    Choice { name: "128 by 128, f32, sums in 4 parts", parts: 4, ..SINGLE_PARTS },
     Choice { name: "64 by 64, f32", ..SMALL },
     Choice { name: "64 by 64, f32, sums in 2 parts", parts: 2, ..SMALL },
     Choice { name: "64 by 64, f32, sums in 4 parts", parts: 4, ..SMALL },

@@ -52,7 +52,7 @@ fn steps(product: &TileProduct, s: &mut Schedule) -> Applied<Made> {
     }
     let parts = factors::take_parts(s, &mut nests, &places, &factors)?;
     let joined = nest::join_work_items(s, &nests)?;
-    let entries = if places.by_matrix { nests.add.blocks.to_vec() } else { nest::wind(s, &nests.add)? };
+    let entries = nest::wind(s, &places, &nests.add)?;
     for factor in &factors {
         copies.push(factor.share(s, &places)?);
         // what is copied and read along rows by vectors is in different banks as it is

@@ -150,14 +150,24 @@ const REGISTERS: i64 = 1 << 16;
 const OTHER_REGISTERS: i64 = 24;
 
 impl Places {
-    /// Groups that a multiprocessor should have registers for: with 128 for each work-item, where its entries and the
-    /// parts of two terms leave some of these, and not half of them.
+    /// Rows and columns of the entries of a work-item that multiplies for itself.
+    fn entries(&self) -> [i64; 2] {
+        self.sides.map(|Side { lengths: [_, part, block, entry] }| part / block * entry)
+    }
+
+    /// Whether a work-item goes through its entries forward and backward in turns.
+    pub(super) fn winds(&self) -> bool {
+        let [rows, columns] = self.entries();
+        !self.by_matrix && rows == columns
+    }
+
+    /// Groups that a multiprocessor should have registers for, where entries are wound: with 128 for each work-item, of
+    /// which its entries and the parts of two terms take half or more, and leave some.
     pub(super) fn resident_groups(&self) -> Option<u32> {
-        let [rows, columns] =
-            self.sides.map(|Side { lengths: [_, part, block, entry] }| part / block * entry);
+        let [rows, columns] = self.entries();
         let words = self.ty.bytes() as i64 / 4;
         let taken = words * (rows * columns + 2 * (rows + columns)) + OTHER_REGISTERS;
-        let fits = !self.by_matrix && (64..=128).contains(&taken);
+        let fits = self.winds() && (64..=128).contains(&taken);
         let groups = REGISTERS / (128 * LANES * self.sub_groups);
         u32::try_from(groups).ok().filter(|groups| fits && (1..=32).contains(groups))
     }
