@@ -4,7 +4,7 @@ use super::graph::{Graph, Level, Op};
 use super::locals::LocalVar;
 use super::names::Names;
 use super::needed::Needed;
-use super::pairs::Pair;
+use super::owned::Pair;
 use super::parameters::Signature;
 use super::pointwise::Known;
 use super::signature::Vars;

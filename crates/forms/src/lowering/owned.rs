@@ -7,7 +7,7 @@ use super::{LoweredRole, MatrixResult, SparseCount, SparseList};
 use crate::form::FormError;
 use crate::tabulated::{Role, TabulatedForm};
 use kingpost_fem::sparse::SlotPacking;
-use kingpost_ir::{Affine, Assumption, Constraint, Expr, ScalarType, VarId};
+use kingpost_ir::{Affine, Assumption, BinaryOp, Constraint, Expr, ScalarType, VarId};
 
 /// The variables of rows that are owned.
 #[derive(Clone)]
@@ -57,6 +57,46 @@ pub(super) struct Turned {
     pub(super) columns: VarId,
     /// The first degree of freedom of a vertex.
     pub(super) first_vertex: VarId,
+}
+
+/// What is known of the pair that is the entity.
+#[derive(Clone)]
+pub(super) struct Pair {
+    /// The degree of freedom that owns the rows.
+    pub(super) owner: Expr,
+    /// The rows of the owner.
+    pub(super) rows: VarId,
+    /// Which degree of freedom of the cell the owner is.
+    pub(super) own: Expr,
+    pub(super) turned: Option<TurnedPair>,
+}
+
+/// Where a cell that is turned has its degrees of freedom.
+#[derive(Clone, Copy)]
+pub(super) struct TurnedPair {
+    pub(super) of: Turned,
+    /// Places of its columns in the row.
+    pub(super) slots: VarId,
+    /// Columns of the row.
+    pub(super) columns: VarId,
+    /// Components of a degree of freedom.
+    pub(super) block: usize,
+}
+
+impl Pair {
+    /// The number of a vertex of a cell that is turned, or of another degree of freedom; none of other cells.
+    pub(super) fn number(&self, is_vertex: bool, at: Expr) -> Option<Expr> {
+        let TurnedPair { of, slots, columns, block } = self.turned?;
+        let column = Expr::load(columns, [Expr::load(slots, [at])]);
+        let dof = match block {
+            1 => column,
+            n => Expr::binary(BinaryOp::FloorDiv, column, Expr::Int(n as i64)),
+        };
+        Some(match is_vertex {
+            true => Expr::binary(BinaryOp::Sub, dof, Expr::scalar(of.first_vertex)),
+            false => dof,
+        })
+    }
 }
 
 impl OwnedRows {

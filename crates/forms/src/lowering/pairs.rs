@@ -1,50 +1,10 @@
 //! The pairs of an owned row and a cell: the loop over them, and where their sums go.
 
 use super::builder::Builder;
-use super::owned::{OwnedRows, Owners, Turned};
+use super::owned::{OwnedRows, Owners, Pair, Turned, TurnedPair};
 use crate::form::FormError;
 use kingpost_fem::sparse::SLICE;
 use kingpost_ir::{Access, Affine, BinaryOp, Expr, VarId};
-
-/// What is known of the pair that is the entity.
-#[derive(Clone)]
-pub(super) struct Pair {
-    /// The degree of freedom that owns the rows.
-    owner: Expr,
-    /// The rows of the owner.
-    rows: VarId,
-    /// Which degree of freedom of the cell the owner is.
-    pub(super) own: Expr,
-    turned: Option<TurnedPair>,
-}
-
-/// Where a cell that is turned has its degrees of freedom.
-#[derive(Clone, Copy)]
-struct TurnedPair {
-    of: Turned,
-    /// Places of its columns in the row.
-    slots: VarId,
-    /// Columns of the row.
-    columns: VarId,
-    /// Components of a degree of freedom.
-    block: usize,
-}
-
-impl Pair {
-    /// The number of a vertex of a cell that is turned, or of another degree of freedom; none of other cells.
-    pub(super) fn number(&self, is_vertex: bool, at: Expr) -> Option<Expr> {
-        let TurnedPair { of, slots, columns, block } = self.turned?;
-        let column = Expr::load(columns, [Expr::load(slots, [at])]);
-        let dof = match block {
-            1 => column,
-            n => Expr::binary(BinaryOp::FloorDiv, column, Expr::Int(n as i64)),
-        };
-        Some(match is_vertex {
-            true => Expr::binary(BinaryOp::Sub, dof, Expr::scalar(of.first_vertex)),
-            false => dof,
-        })
-    }
-}
 
 /// Opens the loop over owners, clears the rows of one, opens the loop over its pairs, and makes the pair the
 /// entity.
