@@ -2,6 +2,8 @@
 
 use super::Wire;
 use crate::{Call, Item, Queue, SolveError};
+#[cfg(feature = "cuda")]
+use kingpost_runtime::cuda::nccl::RankGraph;
 use kingpost_runtime::{Begun, Buffer, Device, Recorded, download_values};
 use std::cell::Cell;
 
@@ -67,9 +69,21 @@ pub struct Repeatable<'q> {
     pub(super) queue: &'q Queue<'q>,
     /// Its kernels, where it has nothing else.
     recorded: Option<Recorded<'q>>,
-    /// All of it on a card among others, once that did it.
+    /// What a card among others made of it.
     #[cfg(feature = "cuda")]
-    pub(super) of_rank: super::nccl::OfRank,
+    pub(super) turns: Cell<Turns>,
+}
+
+/// How often a card among others did a queue.
+#[cfg(feature = "cuda")]
+#[derive(Default)]
+pub(super) enum Turns {
+    #[default]
+    None,
+    /// Cards are connected.
+    One,
+    /// The driver has all of it: a launch a turn, where kernels and messages took one each.
+    Recorded(RankGraph),
 }
 
 impl<'q> Repeatable<'q> {
@@ -79,7 +93,7 @@ impl<'q> Repeatable<'q> {
             queue,
             recorded: None,
             #[cfg(feature = "cuda")]
-            of_rank: super::nccl::OfRank::default(),
+            turns: Cell::default(),
         }
     }
 }

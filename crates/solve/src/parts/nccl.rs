@@ -1,11 +1,10 @@
 //! Exchange between cards by NCCL.
 
-use super::communicator::{Parts, perform};
+use super::communicator::{Parts, Turns, perform};
 use super::{Communicator, Repeatable, Wire};
 use crate::{Call, Queue, SolveError};
-use kingpost_runtime::cuda::nccl::{Piece, Rank, RankGraph};
+use kingpost_runtime::cuda::nccl::{Piece, Rank};
 use kingpost_runtime::{Begun, Buffer, Device};
-use std::cell::Cell;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -35,20 +34,6 @@ impl<'d> NcclCommunicator<'d> {
     }
 }
 
-/// How often a card did a queue.
-#[derive(Default)]
-pub(super) enum Turns {
-    #[default]
-    None,
-    /// Cards are connected.
-    One,
-    /// The driver has all of it: a launch a turn, where kernels and messages took one each.
-    Recorded(RankGraph),
-}
-
-/// What becomes of a queue that is performed often.
-pub(super) type OfRank = Cell<Turns>;
-
 fn pieces<'b>(buffer: &'b Buffer, ranges: &[(usize, Range<usize>)]) -> Vec<Piece<'b>> {
     let piece = |(peer, range): &(usize, Range<usize>)| Piece {
         peer: *peer,
@@ -73,20 +58,20 @@ impl Communicator for NcclCommunicator<'_> {
     }
 
     fn begin<'r>(&self, repeatable: &'r Repeatable<'_>) -> Result<Option<Begun<'r>>, SolveError> {
-        let Repeatable { queue, of_rank, .. } = repeatable;
-        match of_rank.take() {
+        let Repeatable { queue, turns, .. } = repeatable;
+        match turns.take() {
             Turns::None => {
                 self.perform(queue)?;
-                of_rank.set(if queue.is_recordable() { Turns::One } else { Turns::None });
+                turns.set(if queue.is_recordable() { Turns::One } else { Turns::None });
             }
             Turns::One => {
                 let graph = self.rank.record(|| self.perform(queue))?;
                 self.rank.replay(&graph)?;
-                of_rank.set(Turns::Recorded(graph));
+                turns.set(Turns::Recorded(graph));
             }
             Turns::Recorded(graph) => {
                 self.rank.replay(&graph)?;
-                of_rank.set(Turns::Recorded(graph));
+                turns.set(Turns::Recorded(graph));
             }
         }
         Ok(None)
