@@ -99,7 +99,7 @@ pub enum RecipeError {
         degree: usize,
         /// The step, and why.
         #[source]
-        cause: TransformError,
+        cause: Box<TransformError>,
     },
     /// The text of a plain kernel cannot be read.
     #[error("bug of the study: the plain kernel of `{problem}` is malformed: {cause}")]
@@ -279,7 +279,8 @@ impl Tuned {
         let plain = sizes.plain().map_err(|cause| RecipeError::Plain { problem: self.problem, cause })?;
         let mut s = Schedule::of(&plain);
         let before = self.steps(&mut s, sizes);
-        let mut launches = before.map_err(|cause| RecipeError::Refused { kernel: self, degree, cause })?;
+        let mut launches =
+            before.map_err(|cause| RecipeError::Refused { kernel: self, degree, cause: Box::new(cause) })?;
         launches.push(Launch { plain, schedule: s });
         Ok(launches)
     }
