@@ -46,6 +46,8 @@ impl From<SolveError> for Failure {
             | SolveError::Spectrum { .. }
             | SolveError::Choice { .. }
             | SolveError::Parts { .. }
+            | SolveError::NoSuchPart { .. }
+            | SolveError::PartsForm { .. }
             | SolveError::PartsChoice { .. }
             | SolveError::HalfOfRows { .. }
             | SolveError::Norm { .. }

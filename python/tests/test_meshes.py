@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -372,6 +373,18 @@ def test_nodes_of_vtk() -> None:
     for name in CELLS:
         places = _places(name)
         assert sorted(places) == list(range(len(places))), name
+
+
+def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Formats that need another package, and one that nobody knows."""
+    mesh = meshes.read(DATA / "solids_1.msh")
+    meshes.write(tmp_path / "mesh.xdmf", mesh)
+    with pytest.raises(kingpost.MeshError, match="mesh.what: meshio cannot write it"):
+        meshes.write(tmp_path / "mesh.what", mesh)
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    for use in (lambda: meshes.read(tmp_path / "mesh.xdmf"), lambda: meshes.write(tmp_path / "mesh.xdmf", mesh)):
+        with pytest.raises(kingpost.Unavailable, match=r"`mesh.xdmf`: .*h5py.* `pip install 'kingpost\[meshes\]'`"):
+            use()
 
 
 def test_what_is_no_mesh_is_refused(tmp_path: Path) -> None:

@@ -58,8 +58,8 @@ def read(path: Union[str, os.PathLike], *, gdim: Optional[int] = None, tags: Opt
 
     Gmsh's files (``.msh``, 4.1 and 2.2, text and binary) keep all groups of cells and facets, also those that overlap
     or have the other orientation, of partitioned meshes too. Other files are read by meshio. Cells are those of the
-    highest dimension, of order 1 or 2 (of Gmsh's
-    files simplices, quadrangles and hexahedra to 4; VTK has no pyramids of order 2).
+    highest dimension, of order 1 or 2 (of Gmsh's files simplices, quadrangles and hexahedra to 4; VTK has no pyramids
+    of order 2).
 
     Args:
         path: The file.
@@ -69,7 +69,7 @@ def read(path: Union[str, os.PathLike], *, gdim: Optional[int] = None, tags: Opt
 
     Raises:
         MeshError: A file that is no mesh, cells that are not supported.
-        Unavailable: A file for meshio, which is not installed.
+        Unavailable: A file for meshio, which is not installed, or of XDMF without h5py.
     """
     path = Path(path)
     if path.suffix == ".msh":
@@ -77,13 +77,13 @@ def read(path: Union[str, os.PathLike], *, gdim: Optional[int] = None, tags: Opt
     try:
         import meshio
     except ImportError as error:
-        raise Unavailable(
-            f"`{path.name}` needs meshio, which cannot be imported ({error}); install it with `pip install meshio`"
-        ) from error
+        raise _lacking(path, error) from error
     if not path.is_file():
         raise MeshError(f"{path}: no such file")
     try:
         found = meshio.read(path)
+    except ImportError as error:
+        raise _lacking(path, error) from error
     except (meshio.ReadError, SystemExit, KeyError, ValueError) as error:
         # such as the number of a kind of cells that its reader does not know
         raise MeshError(f"{path}: meshio cannot read it: {type(error).__name__} {error}") from error
@@ -151,13 +151,15 @@ def write(path: Union[str, os.PathLike], mesh: Mesh, **functions: Any) -> None:
     there is none.
 
     Raises:
-        MeshError: Cells of order 3 or more or pyramids of order 2, which VTK has not; functions that jump.
-        Unavailable: Without meshio.
+        MeshError: Cells of order 3 or more or pyramids of order 2, which VTK has not; functions that jump; a format
+            that meshio does not know.
+        Unavailable: Without meshio, or without h5py for XDMF.
     """
+    path = Path(path)
     try:
         import meshio
     except ImportError as error:
-        raise Unavailable(f"writing needs meshio, which cannot be imported ({error}); `pip install meshio`") from error
+        raise _lacking(path, error) from error
     names = {kind: name for name, (kind, more) in CELLS.items() if bool(more) == (mesh.degree == 2)}
     cells, groups = [], []
     for kind, of in mesh.cells.items():
@@ -171,7 +173,17 @@ def write(path: Union[str, os.PathLike], mesh: Mesh, **functions: Any) -> None:
     points = np.zeros((len(mesh.positions), 3))
     points[:, : mesh.gdim] = mesh.positions
     values = {name: function.at_nodes() for name, function in functions.items()}
-    meshio.Mesh(points, cells, point_data=values, cell_data={"group": groups}).write(path)
+    try:
+        meshio.Mesh(points, cells, point_data=values, cell_data={"group": groups}).write(path)
+    except ImportError as error:
+        raise _lacking(path, error) from error
+    except (meshio.ReadError, meshio.WriteError) as error:
+        raise MeshError(f"{path}: meshio cannot write it: {error}") from error
+
+
+def _lacking(path: Path, error: ImportError) -> Unavailable:
+    """What reads or writes a format is not there."""
+    return Unavailable(f"`{path.name}`: {error}; install what is missing by `pip install 'kingpost[meshes]'`")
 
 
 def _dimension(name: str) -> int:
