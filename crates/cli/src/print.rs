@@ -51,13 +51,14 @@ pub struct PrintArgs {
     /// features
     #[arg(long)]
     plan: bool,
-    /// With --target hip: map a form as is best known for this processor, by its matrix instructions where the
-    /// form is large enough, instead of one cell a work-item
+    /// With --target hip: map a form as is best known for this processor, by its matrix
+    /// instructions where the form is large enough, instead of one cell a work-item
     #[arg(long, value_name = "ARCH", value_parser = PossibleValuesParser::new(architecture::processors()),
         conflicts_with_all = ["strategy", "mapping", "recipe"])]
     arch: Option<String>,
-    /// With --target cuda or hip: also compile for an architecture (sm_90, and that of --arch or gfx942 if none is
-    /// named), and print registers, spills and local memory as a comment; needs no card
+    /// With --target cuda or hip: also compile for an architecture (sm_90, and that of --arch or
+    /// gfx942 if none is named), and print registers, spills and local memory as a comment; needs
+    /// no card
     #[arg(long, value_name = "ARCH", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     resources: Option<String>,
     /// Round each operation: OpenCL's source says so by a pragma; what other compilers are told is
@@ -177,8 +178,8 @@ fn print(args: &PrintArgs, source: &Source) -> Result<(), Failure> {
 }
 
 impl PrintArgs {
-    /// The kernel under the first mapping that is known for a processor and that the form takes, and a comment that
-    /// names it.
+    /// The kernel under the first mapping that is known for a processor and that the form takes,
+    /// and a comment that names it.
     fn mapped_for(
         &self,
         arch: &str,

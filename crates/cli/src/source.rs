@@ -416,7 +416,8 @@ impl Source {
         }
     }
 
-    /// The nodes that the tables and arrays of degrees of freedom of a form are for, if it is known by name.
+    /// The nodes that the tables and arrays of degrees of freedom of a form are for, if it is known
+    /// by name.
     pub fn nodes(&self) -> Result<Vec<Nodes>, Failure> {
         match self {
             Self::Form(form) => Ok(form.lower()?.nodes),

@@ -9,8 +9,8 @@ use kingpost_ir::kernel::{Assumption, Kernel};
 use kingpost_ir::{Affine, Atom, OutsideRange, VarId};
 use std::ops::Range;
 
-/// Entries that are assumed outside a range and have values from the start must be; arrays that the kernel
-/// fills are returned.
+/// Entries that are assumed outside a range and have values from the start must be; arrays that the
+/// kernel fills are returned.
 pub(crate) fn check_outside(
     kernel: &Kernel,
     program: &Program,

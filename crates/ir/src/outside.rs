@@ -4,12 +4,12 @@ use crate::affine::{Affine, Atom};
 use crate::ids::VarId;
 use serde::{Deserialize, Serialize};
 
-/// The entries of an array of integers are outside a range, perhaps with the exception of numbers that a row has
-/// alone.
+/// The entries of an array of integers are outside a range, perhaps with the exception of numbers
+/// that a row has alone.
 ///
 /// Formula: not `from <= array[i] < to`. With `own = first`, for an array `[rows, columns]` and `l = columns -
-/// first`: so for columns `i < first`, and `array[r, i] = from + l*r + i - first` for the others. Whatever
-/// entry of row `r` is in the range is then in `from + l*r .. from + l*(r + 1)`.
+/// first`: so for columns `i < first`, and `array[r, i] = from + l*r + i - first` for the others.
+/// Whatever entry of row `r` is in the range is then in `from + l*r .. from + l*(r + 1)`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct OutsideRange {
     /// The array.

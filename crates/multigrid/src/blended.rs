@@ -3,21 +3,21 @@
 //! [`Variant::Blended`]: crate::kernels::Variant::Blended
 
 use crate::halves::{Halves, halve};
-use crate::lines::share;
+use crate::lines::{in_patches, read_lines, share};
 use crate::plan::Contraction;
 use crate::{Dimension, Element, Steps};
 use kingpost_ir::kernel::VarKind;
 use kingpost_ir::{AddressSpace, AxisTag, Variable};
 use kingpost_primitives::primitives::{
-    AliasStorage, ContractArray, ExpandArray, PrefetchArray, RemoveUnusedVars, SetAddressSpace, ShiftIname,
-    SplitIname, Tag, TransposeArrayAxes,
+    AliasStorage, ContractArray, RemoveUnusedVars, SetAddressSpace, ShiftIname, Tag, TransposeArrayAxes,
 };
 use kingpost_primitives::{Schedule, ScheduleSteps, TransformError};
 
 /// Work-items that run together.
 const SUB_GROUP: i64 = 32;
 
-/// Two nests over the same lines, the array between them, and its axes along lanes, one after the other.
+/// Two nests over the same lines, the array between them, and its axes along lanes, one after the
+/// other.
 type Fused = (&'static [&'static str], &'static [&'static str], (&'static str, &'static [u32]));
 
 /// What the kernel has of this structure.
@@ -133,12 +133,7 @@ pub(crate) fn map(s: &mut Schedule, element: Element, blocks: &[String], patches
     }
     let mut axes = lanes(s, blend, element)?;
     if let Some(block) = blocks.last().filter(|_| patches > 1) {
-        let [group, inner] = [format!("{block}_group"), format!("{block}_in")];
-        let (outer, inside) = (Some(group.clone()), Some(inner.clone()));
-        s.apply(SplitIname { outer, inner: inside, ..SplitIname::new(block, i64::from(patches)) })?;
-        for array in &local {
-            s.apply(ExpandArray::new(array, [inner.clone()]))?;
-        }
+        let [group, inner] = in_patches(s, block, patches, &local)?;
         axes.push(vec![inner]);
         s.rename_loop(group, block.as_str())?;
     }
@@ -165,17 +160,11 @@ fn lines_inside(s: &mut Schedule, blend: &Blend) -> Steps {
         }
         first.iter().zip(*second).try_for_each(|(a, b)| s.rename_loop(*a, *b).map(drop))?;
     }
-    for (along, lanes, read) in blend.contractions {
-        let Some(line) = lanes.last() else { continue };
-        for array in *read {
-            let name = format!("line_{array}_{along}");
-            s.prefetch_as(PrefetchArray::new(*array, *line, AddressSpace::Private), &name)?;
-        }
-    }
-    Ok(())
+    read_lines(s, blend.contractions)
 }
 
-/// Tables of places and signs as numbers of the code: their indices are known where loops are written out.
+/// Tables of places and signs as numbers of the code: their indices are known where loops are
+/// written out.
 fn places_as_literals(s: &mut Schedule) -> Steps {
     let is_of_orbits = |v: &&Variable| {
         matches!(v.kind, VarKind::Table(_)) && v.space == AddressSpace::Global && v.name != "inverses"
@@ -189,7 +178,8 @@ fn lanes(s: &mut Schedule, blend: &Blend, element: Element) -> Result<Vec<Vec<St
     let (side, nodes) = (2 * element.degree as i64 - 1, 2 * element.degree as i64 + 1);
     let axes = element.dimension.axes() - 1;
     let items = side.pow(axes as u32);
-    // tables differ, so that lines of another pair of faces are those of other sub-groups, if there are any
+    // tables differ, so that lines of another pair of faces are those of other sub-groups, if there
+    // are any
     let has_room = axes == 2 && 2 * SUB_GROUP + 2 * nodes <= items;
     let apart = |pair: usize| if has_room { SUB_GROUP * (pair % 3) as i64 } else { 0 };
     let of_faces = blend.of_faces.iter().enumerate().map(|(pair, nest)| (nest, apart(pair)));

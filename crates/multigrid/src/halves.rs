@@ -1,7 +1,7 @@
 //! Even–odd products with the eigenvectors of a line, which are even or odd.
 
 use crate::Steps;
-use kingpost_ir::{InsnId, Kernel};
+use kingpost_ir::Kernel;
 use kingpost_primitives::Schedule;
 use kingpost_primitives::primitives::{
     CombineOrbits, DistributeLoop, DropZeroTerms, ExpandArray, InterchangeInames, PeelIname,
@@ -16,13 +16,14 @@ pub(crate) struct Halves {
     pub(crate) terms: &'static str,
     /// What reads the sum.
     pub(crate) behind: &'static str,
-    /// Values of nodes that become modes, in a private array; modes become nodes where there is none.
+    /// Values of nodes that become modes, in a private array; modes become nodes where there is
+    /// none.
     pub(crate) nodes: Option<&'static str>,
 }
 
-/// Takes sums and differences of opposite nodes; modes are the even ones, and then the odd ones, one
-/// fewer. Blocks of the table are proved to be zero then, and left out. Given are the numbers of sums and
-/// of even modes.
+/// Takes sums and differences of opposite nodes; modes are the even ones, and then the odd ones,
+/// one fewer. Blocks of the table are proved to be zero then, and left out. Given are the numbers
+/// of sums and of even modes.
 ///
 /// # Source
 /// Solomonoff 1992, for matrices of differentiation.
@@ -46,11 +47,10 @@ pub(crate) fn halve(s: &mut Schedule, halves: Halves, (nodes_even, modes_even): 
     };
     // the node in the middle has no difference
     let middle = s.make(PeelIname::last(of_nodes, 1))?;
-    drop_zeros(s, &sum, middle.name());
+    drop_zeros(s, &sum, middle.name())?;
     let odd = s.make(PeelIname::last(of_modes, modes_even as i64 - 1))?;
-    drop_zeros(s, &sum, odd.name());
-    drop_zeros(s, &sum, of_modes);
-    Ok(())
+    drop_zeros(s, &sum, odd.name())?;
+    drop_zeros(s, &sum, of_modes)
 }
 
 /// Takes opposite elements together; the one in the middle is its own opposite.
@@ -62,16 +62,15 @@ fn combine(s: &mut Schedule, array: &str, even: usize) -> Steps {
 }
 
 /// Removes the updates of a sum in a loop that add nothing but zeros.
-fn drop_zeros(s: &mut Schedule, sum: &str, within: &str) {
-    let found = updates(s.kernel(), sum, within);
-    let names: Vec<String> = found.iter().map(|insn| s.kernel().insns[*insn].name.clone()).collect();
-    for name in names {
-        // refused where an entry is not zero
-        let _ = s.apply(DropZeroTerms::new(name));
+fn drop_zeros(s: &mut Schedule, sum: &str, within: &str) -> Steps {
+    for name in updates(s.kernel(), sum, within) {
+        s.attempt(DropZeroTerms::new(name))?; // refused where an entry is not zero
     }
+    Ok(())
 }
 
-fn updates(kernel: &Kernel, sum: &str, within: &str) -> Vec<InsnId> {
+/// Their names: a step makes others of them.
+fn updates(kernel: &Kernel, sum: &str, within: &str) -> Vec<String> {
     let schedule = kernel.schedule();
     let of = schedule.iter().filter(|(insn, loops)| {
         let data = &kernel.insns[*insn];
@@ -79,5 +78,5 @@ fn updates(kernel: &Kernel, sum: &str, within: &str) -> Vec<InsnId> {
             && data.update_op().is_some()
             && kernel.iname(within).is_some_and(|l| loops.contains(&l))
     });
-    of.map(|(insn, _)| *insn).collect()
+    of.map(|(insn, _)| kernel.insns[*insn].name.clone()).collect()
 }

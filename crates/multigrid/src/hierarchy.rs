@@ -24,8 +24,8 @@ pub(crate) struct Matrices {
     pub(crate) eigenvectors: Buffer,
     pub(crate) eigenvalues: Buffer,
     pub(crate) prolongation: Buffer,
-    /// What takes nodes to eigenvectors, blending functions, their products with the stiffness matrix, and
-    /// inverses of sums of eigenvalues, where the smoother takes them.
+    /// What takes nodes to eigenvectors, blending functions, their products with the stiffness
+    /// matrix, and inverses of sums of eigenvalues, where the smoother takes them.
     pub(crate) blending: Option<[Buffer; 4]>,
     /// Of a patch of the first length, where the smoother takes it.
     pub(crate) inverse: Option<Buffer>,

@@ -27,8 +27,8 @@ pub struct Line {
     pub eigenvectors: Matrix,
     /// Their eigenvalues Λ, ascending.
     pub eigenvalues: Vec<f64>,
-    /// Values at the inner nodes of a patch of the functions that are 1 at one end, 0 at the other, and
-    /// orthogonal in the mass matrix to those that are 0 at both, [2k - 1, 2].
+    /// Values at the inner nodes of a patch of the functions that are 1 at one end, 0 at the other,
+    /// and orthogonal in the mass matrix to those that are 0 at both, [2k - 1, 2].
     pub blend: Matrix,
     /// Their products with the stiffness matrix, [2k - 1, 2].
     pub flux: Matrix,
@@ -132,8 +132,9 @@ impl Line {
         inverses(&self.eigenvalues, dimension)
     }
 
-    /// What takes nodes of a patch, its ends among them, to multiples of eigenvectors and blending functions:
-    /// of eigenvectors, which are orthogonal to the latter in the mass matrix, [2k - 1, 2k + 1].
+    /// What takes nodes of a patch, its ends among them, to multiples of eigenvectors and blending
+    /// functions: of eigenvectors, which are orthogonal to the latter in the mass matrix, [2k - 1,
+    /// 2k + 1].
     #[must_use]
     pub fn to_modes(&self) -> Matrix {
         to_modes(&self.eigenvectors, &self.mass)
@@ -325,8 +326,8 @@ mod tests {
         }
     }
 
-    /// Blending functions are orthogonal to inner ones in the mass matrix, and so are what takes nodes to modes
-    /// and they; the latter takes eigenvectors to unit vectors.
+    /// Blending functions are orthogonal to inner ones in the mass matrix, and so are what takes
+    /// nodes to modes and they; the latter takes eigenvectors to unit vectors.
     #[test]
     fn blending_functions_are_orthogonal_to_modes() {
         for degree in 1..=8 {

@@ -3,7 +3,7 @@
 use crate::ahead::{self, GROUPS, SOURCE};
 use crate::mesh_plans;
 use crate::operation::{Blocks, Operation};
-use crate::plan::{Plan, plan};
+use crate::plan::{Contraction, Plan, plan};
 use crate::{Dimension, Element, Precision, Steps};
 use kingpost_ir::kernel::VarKind;
 use kingpost_ir::{AddressSpace, Affine, AxisTag, Variable};
@@ -20,6 +20,35 @@ const fn takes_places(element: Element) -> bool {
         Dimension::Two => true,
         Dimension::Three => element.degree >= 5,
     }
+}
+
+/// What each line of a contraction reads, in registers.
+pub fn read_lines(s: &mut Schedule, contractions: &[Contraction]) -> Steps {
+    for (along, lanes, read) in contractions {
+        let Some(line) = lanes.last() else { continue };
+        for array in *read {
+            let name = format!("line_{array}_{along}");
+            s.prefetch_as(PrefetchArray::new(*array, *line, AddressSpace::Private), &name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes several patches to a group, each with local arrays of its own: the names of the loop over
+/// groups of them, and of that over the patches of one.
+pub fn in_patches(
+    s: &mut Schedule,
+    block: &str,
+    patches: u32,
+    local: &[String],
+) -> Result<[String; 2], TransformError> {
+    let [group, inner] = [format!("{block}_group"), format!("{block}_in")];
+    let (outer, inside) = (Some(group.clone()), Some(inner.clone()));
+    s.apply(SplitIname { outer, inner: inside, ..SplitIname::new(block, i64::from(patches)) })?;
+    for array in local {
+        s.apply(ExpandArray::new(array, [inner.clone()]))?;
+    }
+    Ok([group, inner])
 }
 
 /// All arrays of a patch, which have at least a given number of axes, to local memory; their names.
@@ -66,13 +95,7 @@ pub(crate) fn lines(
         let (array, axis) = *between;
         first.iter().try_for_each(|_| s.apply(ContractArray::new(array, axis)).map(|_| ()))?;
     }
-    for (along, lanes, read) in plan.contractions {
-        let Some(line) = lanes.last() else { continue };
-        for array in *read {
-            let name = format!("line_{array}_{along}");
-            s.prefetch_as(PrefetchArray::new(*array, *line, AddressSpace::Private), &name)?;
-        }
-    }
+    read_lines(s, plan.contractions)?;
     let copies_source = ahead.is_some() && element.degree > 1; // else one number
     if copies_source {
         ahead::copy_source(s, dimension, AddressSpace::Private)?;
@@ -80,12 +103,7 @@ pub(crate) fn lines(
     let local = share(s, 2)?; // lines have one axis
     let axes = plan.copies.len() as u8;
     if let Some(block) = blocks.last().filter(|_| patches > 1) {
-        let [group, inner] = [format!("{block}_group"), format!("{block}_in")];
-        let (outer, inside) = (Some(group.clone()), Some(inner.clone()));
-        s.apply(SplitIname { outer, inner: inside, ..SplitIname::new(block, i64::from(patches)) })?;
-        for array in &local {
-            s.apply(ExpandArray::new(array, [inner.clone()]))?;
-        }
+        let [group, inner] = in_patches(s, block, patches, &local)?;
         let mut parts = vec![inner.clone()];
         if ahead.is_some() {
             parts.extend(ahead::part(s, &inner, dimension, copies_source)?);

@@ -9,8 +9,9 @@ pub enum Operation {
     /// One colour of the smoother: residual and exact solution on each patch of two cells a side,
     /// of Cui et al. 2024, Algorithm 2.3 and Table 4 (*Fused*).
     Smooth,
-    /// The same from the nodes at the boundary of a patch alone: their values are extended by functions
-    /// that are orthogonal to inner ones in the mass matrix of a line ([`Variant::Blended`]).
+    /// The same from the nodes at the boundary of a patch alone: their values are extended by
+    /// functions that are orthogonal to inner ones in the mass matrix of a line
+    /// ([`Variant::Blended`]).
     SmoothBlended,
     /// The residual at the inner nodes of the patches of a colour (Table 4, *Separate*).
     PatchResidual,
@@ -185,11 +186,11 @@ pub enum Variant {
     /// Both in one kernel.
     #[default]
     Fused,
-    /// In one kernel that does not read inner nodes of the solution, but replaces them: values at the
-    /// boundary of a patch are blended (Gordon & Hall 1973) by functions of a line that are orthogonal to
-    /// inner ones in its mass matrix, so that the operator takes a product with two vectors along one
-    /// axis, and with the mass matrix along the others. Equal to *Fused* up to rounding, as patches are
-    /// solved exactly, with half of its operations in three dimensions.
+    /// In one kernel that does not read inner nodes of the solution, but replaces them: values at
+    /// the boundary of a patch are blended (Gordon & Hall 1973) by functions of a line that are
+    /// orthogonal to inner ones in its mass matrix, so that the operator takes a product with two
+    /// vectors along one axis, and with the mass matrix along the others. Equal to *Fused* up to
+    /// rounding, as patches are solved exactly, with half of its operations in three dimensions.
     Blended,
     /// *Separate*, with the inverse of a patch as a dense matrix instead of fast diagonalisation:
     /// the slow variant of Figure 3.

@@ -281,8 +281,8 @@ impl<D: Driver> Checked<D> {
 
     /// Runs launches to the end of the last, and returns the seconds of all.
     ///
-    /// Each turn begins with the question whether to stop. Who answers may need a lock of a thread that waits
-    /// for a turn, or for one to end so that it can fork: no turn is held meanwhile.
+    /// Each turn begins with the question whether to stop. Who answers may need a lock of a thread
+    /// that waits for a turn, or for one to end so that it can fork: no turn is held meanwhile.
     pub(super) fn run(&self, calls: &[(&D::Code, Call<'_, D::Memory>)]) -> Result<f64, RuntimeError> {
         let in_turn = |some: &[(&D::Code, Call<'_, D::Memory>)]| -> Result<f64, RuntimeError> {
             let _turn = self.turn()?;

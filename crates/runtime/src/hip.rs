@@ -68,7 +68,8 @@ struct Compiler {
 /// Where it is looked for.
 const SEARCHED: &str = "`ROCM_PATH`, `/opt/rocm`, `target/amd`";
 
-/// `ROCM_PATH`, `/opt/rocm`, and what `scripts/amd-compiler.sh` makes, here or above, as far as there are such.
+/// `ROCM_PATH`, `/opt/rocm`, and what `scripts/amd-compiler.sh` makes, here or above, as far as
+/// there are such.
 fn roots() -> impl Iterator<Item = PathBuf> {
     let given = std::env::var_os("ROCM_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
     given.into_iter().chain([PathBuf::from("/opt/rocm")]).chain(here_or_above("target/amd"))

@@ -37,9 +37,9 @@ pub enum AssemblyStrategy {
     /// cells alone, adds them up and stores them. Nothing is atomic, so that the entries are the same bit
     /// by bit in each run.
     OwnedRows,
-    /// The same of P1 to P3 on straight triangles and tetrahedra, where integrals are exact: cells are turned so
-    /// that the owner's row of their matrices is known when the kernel is written, and a launch each is for
-    /// the owners at vertices, on edges and on faces.
+    /// The same of P1 to P3 on straight triangles and tetrahedra, where integrals are exact: cells
+    /// are turned so that the owner's row of their matrices is known when the kernel is written,
+    /// and a launch each is for the owners at vertices, on edges and on faces.
     TurnedRows,
 }
 
@@ -79,7 +79,8 @@ impl AssemblyStrategy {
         }
     }
 
-    /// The same for a form on a mesh and the pattern of its matrix: with no more room than rows need.
+    /// The same for a form on a mesh and the pattern of its matrix: with no more room than rows
+    /// need.
     ///
     /// # Errors
     /// As [`MeshForm::longest_rows`] where cells are turned.

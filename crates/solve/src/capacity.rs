@@ -23,8 +23,9 @@ pub struct SystemSize {
     pub host_bytes: u64,
 }
 
-/// Bytes that an H200 moves while several exchange and sum in an iteration, which takes 40 µs, and in as long as
-/// they connect, 25 ms, divided among some hundred iterations (2026-11-29, `results/h200/dolfinx_benchmark.md`).
+/// Bytes that an H200 moves while several exchange and sum in an iteration, which takes 40 µs, and
+/// in as long as they connect, 25 ms, divided among some hundred iterations (2026-11-29,
+/// `results/h200/dolfinx_benchmark.md`).
 const EXCHANGED: u64 = 300_000_000;
 
 /// Degrees of freedom of a simplex of a dimension, with those on its boundary.
@@ -146,8 +147,9 @@ impl SystemSize {
         Self { device_bytes: self.device_bytes.saturating_add(bytes), ..self }
     }
 
-    /// How many of some cards of one host take the least time for an iteration of conjugate gradients: all of them,
-    /// or one, where exchange and sums take longer than what the others save.
+    /// How many of some cards of one host take the least time for an iteration of conjugate
+    /// gradients: all of them, or one, where exchange and sums take longer than what the others
+    /// save.
     #[must_use]
     pub fn cards_that_pay(&self, cards: usize) -> usize {
         // numbers and columns of the matrix once, and eleven vectors

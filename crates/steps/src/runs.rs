@@ -42,7 +42,8 @@ pub enum FirstNumbers {
         /// The input that is the constant.
         base: String,
     },
-    /// The number of row 0, which an input is, and `length` more in each row: numbers that a row has alone.
+    /// The number of row 0, which an input is, and `length` more in each row: numbers that a row
+    /// has alone.
     Own(String),
 }
 
@@ -86,8 +87,9 @@ impl RunStarts {
         }
     }
 
-    /// What is passed, of the entries of the map row by row, and of those of the input that first numbers are
-    /// above: the first number of each run, or their distance, or the first number of row 0.
+    /// What is passed, of the entries of the map row by row, and of those of the input that first
+    /// numbers are above: the first number of each run, or their distance, or the first number of
+    /// row 0.
     ///
     /// # Errors
     /// The first entry that does not follow from those before it, or from others.
@@ -126,7 +128,8 @@ impl RunStarts {
         Ok(())
     }
 
-    /// The columns of the run have the numbers from `first` on, row by row, and no other entry is among these.
+    /// The columns of the run have the numbers from `first` on, row by row, and no other entry is
+    /// among these.
     fn check_own(&self, map: &[i64], first: i64) -> Result<(), BrokenRun> {
         let (columns, length) = (self.columns.get(), self.length.get());
         let end = first.saturating_add((map.len() / columns * length) as i64);

@@ -5,9 +5,10 @@ use kingpost_primitives::primitives::{CopyTable, SetAddressSpace, SkipZeroTerms}
 use kingpost_primitives::{Schedule, Selection, TransformError};
 use std::collections::BTreeSet;
 
-/// Puts tables whose entries are constants of the code into constant memory, or writes them into the code: those
-/// with most entries zero, copies for `nests`, and all if asked to. Terms with an entry that is zero go, as in rows of
-/// values at points that are nodes as well, such as the ends of a line.
+/// Puts tables whose entries are constants of the code into constant memory, or writes them into
+/// the code: those with most entries zero, copies for `nests`, and all if asked to. Terms with an
+/// entry that is zero go, as in rows of values at points that are nodes as well, such as the ends
+/// of a line.
 pub(super) fn place_tables<'n>(
     s: &mut Schedule,
     nests: impl Iterator<Item = &'n str>,
@@ -28,8 +29,8 @@ pub(super) fn place_tables<'n>(
     Ok(())
 }
 
-/// Gives each nest that reads a table at constants tables of its own, where all else reads them at indices of the
-/// work-item: entries are then numbers of the code, and no loads.
+/// Gives each nest that reads a table at constants tables of its own, where all else reads them at
+/// indices of the work-item: entries are then numbers of the code, and no loads.
 fn copy_tables<'n>(
     s: &mut Schedule,
     nests: impl Iterator<Item = &'n str>,

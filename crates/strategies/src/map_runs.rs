@@ -23,8 +23,8 @@ use std::fmt;
 /// u_cell[i + 4] = u[dofs[cell, i + 4]]     =>   u_cell[i + 4] = u[dofs_starts_4[cell, floor_div(i, 5)] + i mod 5]
 /// ```
 ///
-/// With `interior`, the last run is that of the interior, which no other cell has. Its numbers follow one
-/// another, cell by cell: they are computed, and added to without atomic updates.
+/// With `interior`, the last run is that of the interior, which no other cell has. Its numbers
+/// follow one another, cell by cell: they are computed, and added to without atomic updates.
 /// ```text
 /// y[dofs[cell, i + 9]] += … {atomic}         =>   y[dofs_base_9 + cell + i] += …
 /// ```
@@ -46,7 +46,8 @@ pub struct MapRuns {
     /// no numbers of their own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_vertices: bool,
-    /// Whether the last run is one of numbers that no other cell has, which follow one another cell by cell.
+    /// Whether the last run is one of numbers that no other cell has, which follow one another cell
+    /// by cell.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interior: bool,
 }

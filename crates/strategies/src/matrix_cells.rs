@@ -43,11 +43,12 @@ use std::fmt;
 ///     y[i] += phi[q, i]*f                   call mma  # y of 16 cells and 8 rows
 /// ```
 ///
-/// By `mfma_16x16x4`, sub-groups are AMD's wavefronts of 64, and tiles have 16 modes, 16 rows and four terms.
+/// By `mfma_16x16x4`, sub-groups are AMD's wavefronts of 64, and tiles have 16 modes, 16 rows and
+/// four terms.
 ///
 /// # Errors
-/// Integrands without modes; functions with components; copies ahead or orbits by `mfma_16x16x4`; a step that was
-/// refused.
+/// Integrands without modes; functions with components; copies ahead or orbits by `mfma_16x16x4`; a
+/// step that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MatrixCells {
@@ -119,9 +120,10 @@ impl MatrixCells {
         Self { sub_groups, groups, kept_tables, overlapped: false, parts: Vec::new(), instruction }
     }
 
-    /// The mapping of a form to an AMD processor with that many compute units: a group on each, with a wavefront
-    /// for each of its four units as far as local memory goes. None of a form that it does not take, or that
-    /// is too small for matrix instructions to pay on an H200; nothing was timed on AMD's.
+    /// The mapping of a form to an AMD processor with that many compute units: a group on each,
+    /// with a wavefront for each of its four units as far as local memory goes. None of a form that
+    /// it does not take, or that is too small for matrix instructions to pay on an H200; nothing
+    /// was timed on AMD's.
     #[must_use]
     pub fn of_wavefronts(form: &dyn CellKernel, compute_units: u64, local_bytes: u64) -> Option<Self> {
         let instruction = MatrixInstruction::Mfma16x16x4;

@@ -19,14 +19,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Maps each iteration of the outermost loop to a work-item. Temporaries that are indexed by what is
-/// read at run time go to local memory, where the elements of work-items lie side by side: no two of
-/// a sub-group meet in a bank. The others are private, tables constant. Sixteen work-items store a row
-/// together, so that they write what lies side by side, and copy the columns of one together where cells are
-/// turned. Each loop over owners is a launch of its own.
+/// Maps each iteration of the outermost loop to a work-item. Temporaries that are indexed by what
+/// is read at run time go to local memory, where the elements of work-items lie side by side: no
+/// two of a sub-group meet in a bank. The others are private, tables constant. Sixteen work-items
+/// store a row together, so that they write what lies side by side, and copy the columns of one
+/// together where cells are turned. Each loop over owners is a launch of its own.
 ///
-/// For matrices whose [rows are owned](kingpost_forms::lowering::MatrixResult::OwnedRows), of cells that are
-/// [turned](kingpost_forms::lowering::MatrixResult::TurnedRows) or not.
+/// For matrices whose [rows are owned](kingpost_forms::lowering::MatrixResult::OwnedRows), of cells
+/// that are [turned](kingpost_forms::lowering::MatrixResult::TurnedRows) or not.
 ///
 /// # Errors
 /// A step that is refused: iterations that depend on each other, a group of no work-item.
@@ -83,8 +83,8 @@ impl Strategy for OwnedRows {
     }
 }
 
-/// Sums over points in advance where that takes fewer operations: of rows that are known when the kernel is written,
-/// as those of turned cells.
+/// Sums over points in advance where that takes fewer operations: of rows that are known when the
+/// kernel is written, as those of turned cells.
 fn sum_in_advance(s: &mut Schedule) -> Result<(), Stopped> {
     let kernel = s.kernel();
     let updates = kernel.insns.ids().filter(|i| kernel.insns[*i].tags.contains(stage::QUADRATURE));
@@ -112,7 +112,8 @@ fn extent(kernel: &Kernel, iname: InameId) -> Option<i64> {
     hi.minus(&lo).as_constant()
 }
 
-/// Operations on numbers of a kernel whose loops of unknown lengths run once: those of an owner and a cell.
+/// Operations on numbers of a kernel whose loops of unknown lengths run once: those of an owner and
+/// a cell.
 fn work(kernel: &Kernel) -> i64 {
     let of = |(insn, loops): (InsnId, Vec<InameId>)| {
         let Insn { op, rhs, lhs, .. } = &kernel.insns[insn];
@@ -150,7 +151,8 @@ impl OwnedRows {
         let mut cuts = vec![(sum, "sum"), (store, "store")];
         if let Some(Copy { bounds, columns }) = &copy {
             for bound in bounds {
-                // each work-item looks up its own row; those that copy and store it together read that
+                // each work-item looks up its own row; those that copy and store it together read
+                // that
                 s.apply(ExpandArray::new(bound, [item.name()]))?;
                 s.apply(SetAddressSpace::new(bound, AddressSpace::Local))?;
             }
@@ -196,7 +198,8 @@ struct Copy {
     columns: String,
 }
 
-/// Where the parts begin, if statements clear rows, others add to them and the last ones only read them.
+/// Where the parts begin, if statements clear rows, others add to them and the last ones only read
+/// them.
 fn parts(kernel: &Kernel, item: &str, looked_up: &[&str]) -> Option<Parts> {
     let nodes = body_of(kernel, kernel.iname(item)?).ok()?;
     let name = |insn: &Insn| kernel.vars[insn.lhs.var].name.as_str();

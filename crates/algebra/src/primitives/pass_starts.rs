@@ -41,9 +41,9 @@ use std::fmt;
 ///   for i in 0..3                          for i in 0..3
 ///     s: y[map[c, i]] += u[c, i]             s: y[vertices[c, i] + map_base_0] += u[c, i]
 /// ```
-/// With `own`, they are that of row 0, which is passed, and `length` more in each row. Interiors of cells have
-/// such numbers by dimension. No other entry is one of them: the kernel assumes it, and the placement uses it.
-/// Steps that pass other columns say as much of what they pass.
+/// With `own`, they are that of row 0, which is passed, and `length` more in each row. Interiors of
+/// cells have such numbers by dimension. No other entry is one of them: the kernel assumes it, and
+/// the placement uses it. Steps that pass other columns say as much of what they pass.
 /// ```text
 /// for c in 0..2                      =>  assume outside(map, map_base_1, map_base_1 + 6, 1)
 ///   for i in 0..3                        for c in 0..2
@@ -52,11 +52,11 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// The map is an input of integers, `[rows, columns]`, with a constant number of columns, among which
-/// the runs are. An entry whose column is in a run in every instance of its instruction is replaced,
-/// and at least one is. The input that they are above has as many rows as the map, and a column for each
-/// run. Numbers that rows have alone are one run, in the last columns. Other entries are read from the map as before. Calls remain calls of their
-/// callees.
+/// The map is an input of integers, `[rows, columns]`, with a constant number of columns, among
+/// which the runs are. An entry whose column is in a run in every instance of its instruction is
+/// replaced, and at least one is. The input that they are above has as many rows as the map, and a
+/// column for each run. Numbers that rows have alone are one run, in the last columns. Other
+/// entries are read from the map as before. Calls remain calls of their callees.
 ///
 /// # Errors
 /// Unknown names, a name that is taken, runs of no or more columns than the map has, a map that is no
@@ -345,7 +345,8 @@ impl PassStarts {
         }
     }
 
-    /// Says which numbers rows have alone, and that what is read instead of others is outside these.
+    /// Says which numbers rows have alone, and that what is read instead of others is outside
+    /// these.
     fn assume(&self, kernel: &mut Kernel, proof: &InRuns, passed: VarId) {
         let base = Affine::var(passed);
         let outside = match proof.numbers {

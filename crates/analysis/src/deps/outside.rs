@@ -16,12 +16,14 @@ pub(super) enum Met {
     In(Affine, Affine),
 }
 
-/// What follows where one index is affine, the other one an entry of an array that nothing writes and an
-/// affine offset, and the affine one without the offset is in a range that entries are outside.
+/// What follows where one index is affine, the other one an entry of an array that nothing writes
+/// and an affine offset, and the affine one without the offset is in a range that entries are
+/// outside.
 ///
 /// Formula: from `x = m[r, i] + d`, `from <= x - d < to` and not `from <= m[r, i] < to` follows a
-/// contradiction. Where rows of `m` have `l` numbers alone ([`OutsideRange`](kingpost_ir::OutsideRange)) and `d = 0`, `floor((x - from)/l) =
-/// r` follows, and a contradiction where `i` is none of their columns.
+/// contradiction. Where rows of `m` have `l` numbers alone
+/// ([`OutsideRange`](kingpost_ir::OutsideRange)) and `d = 0`, `floor((x - from)/l) = r` follows,
+/// and a contradiction where `i` is none of their columns.
 pub(super) fn met(poly: &Polyhedral, a: &AccessSite, b: &AccessSite, axis: usize) -> Option<Met> {
     let kernel = &*poly.kernel;
     // every pair of accesses asks, and few kernels have such an array

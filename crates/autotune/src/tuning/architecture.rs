@@ -5,7 +5,8 @@ use crate::{DeviceModelError, known_devices};
 use kingpost_forms::CellKernel;
 use kingpost_strategies::{Mapping, MatrixCells};
 
-/// A processor without a device: what its compiler calls it, the name of its model, and its compute units.
+/// A processor without a device: what its compiler calls it, the name of its model, and its compute
+/// units.
 const PROCESSORS: [(&str, &str, u64); 2] = [("gfx90a", "MI250X GCD", 110), ("gfx942", "MI300X", 304)];
 
 /// The processors for which [`for_processor`] knows more than one cell a work-item.
@@ -13,8 +14,8 @@ pub fn processors() -> impl Iterator<Item = &'static str> {
     PROCESSORS.into_iter().map(|(arch, ..)| arch)
 }
 
-/// The mappings to try for a form on a processor, the best first: by matrix instructions where it is known to have
-/// them and the form is large enough. The last one suits every form.
+/// The mappings to try for a form on a processor, the best first: by matrix instructions where it
+/// is known to have them and the form is large enough. The last one suits every form.
 ///
 /// # Errors
 /// The models cannot be read.

@@ -72,7 +72,8 @@ fn in_runs(case: &FormCase, found: &[Candidate]) -> Vec<Candidate> {
     let runs: Vec<[u64; 2]> = parts.iter().zip(entities).map(|(part, count)| [part / count, count]).collect();
     let in_parts = found.iter().map(|c| &c.parameters);
     let in_parts = in_parts.filter(|mapping| mapping.with_parts(&parts).as_ref() == Some(*mapping));
-    // those of the interior are one run: where atomic updates bind, stores of them gain, and else they may lose
+    // those of the interior are one run: where atomic updates bind, stores of them gain, and else
+    // they may lose
     let interiors: &[bool] =
         if runs.last().is_some_and(|[_, count]| *count == 1) { &[false, true] } else { &[false] };
     let of = |mapping: &Mapping| {

@@ -49,9 +49,9 @@ impl<'k> Lower<'k> {
         })
     }
 
-    /// The value of an entry of a table of literals whose indices are numbers here, as in loops that
-    /// are written out; in a predicate, of any table, so that no code is left where it is known; or of
-    /// the one entry of a table in constant memory.
+    /// The value of an entry of a table of literals whose indices are numbers here, as in loops
+    /// that are written out; in a predicate, of any table, so that no code is left where it is
+    /// known; or of the one entry of a table in constant memory.
     fn entry(&self, access: &Access) -> Option<Value> {
         let var = &self.kernel.vars[access.var];
         let VarKind::Table(data) = &var.kind else { return None };

@@ -132,9 +132,10 @@ impl CsrPattern {
         longest_row(&self.row_starts)
     }
 
-    /// The pairs of degrees of freedom and entities, of spaces whose degrees of freedom have a given number of
-    /// components each, with places packed as of rows that are as long as the longest, or longer. Columns of the
-    /// pairs of an entity's degree of freedom stand in the order that `turns` has for it, if entities are turned.
+    /// The pairs of degrees of freedom and entities, of spaces whose degrees of freedom have a
+    /// given number of components each, with places packed as of rows that are as long as the
+    /// longest, or longer. Columns of the pairs of an entity's degree of freedom stand in the order
+    /// that `turns` has for it, if entities are turned.
     ///
     /// # Errors
     /// [`PatternError::Invalid`]: a pattern of other components, a row that is longer, more pairs than

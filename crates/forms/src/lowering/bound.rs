@@ -410,7 +410,8 @@ impl BoundKernel<'_> {
         owners.get(dim).cloned().ok_or_else(|| unknown(name))
     }
 
-    /// The positions of vertices in the order of their degrees of freedom; zero of vertices that no cell has.
+    /// The positions of vertices in the order of their degrees of freedom; zero of vertices that no
+    /// cell has.
     fn vertex_points(&self, name: &str) -> Result<Vec<f64>, FormError> {
         let (mesh, vertices) = (self.on.mesh(), self.owners(name, 0)?);
         let numbering = self.form.result_numbering(self.on)?;

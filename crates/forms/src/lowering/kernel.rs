@@ -51,14 +51,16 @@ pub enum MatrixResult {
         /// Entries of the longest row.
         longest: usize,
     },
-    /// The same of Lagrange elements on straight triangles or tetrahedra, whose cells are turned: the owner is
-    /// always at the first vertex, on the first edge, face or in the cell, so that its row of a cell's matrix is known
-    /// when the kernel is written. Owners at vertices, on edges, faces and in cells have a loop each, and rooms as
-    /// long as their rows are. Vertices of cells are found by the columns of the row: no map is read.
+    /// The same of Lagrange elements on straight triangles or tetrahedra, whose cells are turned:
+    /// the owner is always at the first vertex, on the first edge, face or in the cell, so that its
+    /// row of a cell's matrix is known when the kernel is written. Owners at vertices, on edges,
+    /// faces and in cells have a loop each, and rooms as long as their rows are. Vertices of cells
+    /// are found by the columns of the row: no map is read.
     ///
     /// The integrals have to be exact, as a rule has other points on a cell that is turned.
     TurnedRows {
-        /// Entries of the longest row of degrees of freedom at vertices, on edges, on faces and in cells.
+        /// Entries of the longest row of degrees of freedom at vertices, on edges, on faces and in
+        /// cells.
         longest: [usize; 4],
     },
 }
@@ -178,8 +180,8 @@ pub struct TabulatedOptions {
     /// Components of an entry of the array of the position, if it has more than space has
     /// dimensions: those of DOLFINx are 3.
     pub position_width: Option<usize>,
-    /// Whether the rules of all integrals are exact, so that they have the same value on cells whose vertices
-    /// are permuted. [`MatrixResult::TurnedRows`] needs that.
+    /// Whether the rules of all integrals are exact, so that they have the same value on cells
+    /// whose vertices are permuted. [`MatrixResult::TurnedRows`] needs that.
     pub is_exact: bool,
     /// Whether each sub-element of a result has a kernel of its own. Each then has one element
     /// vector, so that all strategies take it, and evaluates again what it shares with others.

@@ -290,15 +290,18 @@ impl MeshForm {
     /// # Errors
     /// As [`MeshForm::owners`].
     pub fn longest_rows(&self, on: &NumberedMesh<'_>, pattern: &CsrPattern) -> Result<[usize; 4], FormError> {
-        let [block, _] = self.components().unwrap_or([1; 2]); // none of a form without owners
         let owners = self.owners(on)?;
+        let [block, _] = self.components().ok_or_else(|| {
+            FormError::Discretisation("rows of a form that has no matrix: needed a bilinear form".into())
+        })?;
         Ok(owners.map(|own| match own.is_empty() {
             true => 0,
             false => longest_row(&pattern.row_starts[block * own.start..=block * own.end]),
         }))
     }
 
-    /// The degrees of freedom at vertices, on edges, on faces and in cells, of a form whose cells can be turned.
+    /// The degrees of freedom at vertices, on edges, on faces and in cells, of a form whose cells
+    /// can be turned.
     ///
     /// # Errors
     /// As [`Turns::of`]; those of one dimension that do not follow each other.
@@ -326,7 +329,8 @@ impl MeshForm {
             -1 => 0..0,
             last => first as usize..last as usize + 1,
         });
-        // numbers that are all taken once, in ranges that have as many in all, follow each other in each
+        // numbers that are all taken once, in ranges that have as many in all, follow each other in
+        // each
         if owners.iter().map(ExactSizeIterator::len).sum::<usize>() != n_dofs {
             let message = "assembly by the owners of rows on turned cells: found degrees of freedom of edges among \
                            those of vertices, needed those of one dimension in a row; number them by dimension, or \

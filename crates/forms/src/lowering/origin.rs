@@ -92,7 +92,8 @@ impl Origin {
         coefficients.map(|f| f.space).chain(self.form.outputs.iter().flat_map(|o| o.spaces.clone())).collect()
     }
 
-    /// The shape of the cells. Refuses what has no symmetric directions, and what tests at random points do not settle.
+    /// The shape of the cells. Refuses what has no symmetric directions, and what tests at random
+    /// points do not settle.
     fn check(&self) -> Result<CellShape, String> {
         let form = &self.form;
         let symmetric = |shape: &CellShape| matches!(shape, CellShape::Triangle | CellShape::Tetrahedron);

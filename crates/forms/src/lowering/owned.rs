@@ -84,7 +84,8 @@ pub(super) struct TurnedPair {
 }
 
 impl Pair {
-    /// The number of a vertex of a cell that is turned, or of another degree of freedom; none of other cells.
+    /// The number of a vertex of a cell that is turned, or of another degree of freedom; none of
+    /// other cells.
     pub(super) fn number(&self, is_vertex: bool, at: Expr) -> Option<Expr> {
         let TurnedPair { of, slots, columns, block } = self.turned?;
         let column = Expr::load(columns, [Expr::load(slots, [at])]);
@@ -105,7 +106,7 @@ impl OwnedRows {
         signature: &mut Signature<'_>,
         form: &TabulatedForm,
         needed: &Needed,
-        (entries, pairs): (&[Affine], VarId),
+        (entries, pairs): (Option<&[Affine]>, VarId),
     ) -> Result<Option<Self>, FormError> {
         let by_dimension = match needed.matrix {
             MatrixResult::OwnedRows { longest } => Err(longest.max(1)),
@@ -120,9 +121,10 @@ impl OwnedRows {
             let found = outputs.len();
             return Err(refused(&format!("{found} matrices, needed one")));
         };
-        let [test, trial] = form.outputs[output].spaces[..] else {
+        let ([test, trial], Some(entries)) = (&form.outputs[output].spaces[..], entries) else {
             return Err(refused("a form that has no matrix"));
         };
+        let (test, trial) = (*test, *trial);
         if !form.spaces[test].transforms.is_empty() || !form.spaces[trial].transforms.is_empty() {
             return Err(refused(
                 "elements whose functions are oriented by their cells, needed Lagrange elements",

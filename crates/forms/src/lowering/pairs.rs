@@ -6,8 +6,8 @@ use crate::form::FormError;
 use kingpost_fem::sparse::SLICE;
 use kingpost_ir::{Access, Affine, BinaryOp, Expr, VarId};
 
-/// Opens the loop over owners, clears the rows of one, opens the loop over its pairs, and makes the pair the
-/// entity.
+/// Opens the loop over owners, clears the rows of one, opens the loop over its pairs, and makes the
+/// pair the entity.
 pub(super) fn open_pairs(w: &mut Builder<'_>, owned: &OwnedRows, owners: &Owners) {
     let counter = w.names.fresh("owner");
     if w.roles.cell.is_empty() {
@@ -77,7 +77,8 @@ fn copy_columns(
     columns
 }
 
-/// Takes the places of the columns of a cell out of the numbers that hold them. Each element has one writer.
+/// Takes the places of the columns of a cell out of the numbers that hold them. Each element has
+/// one writer.
 fn take_slots(w: &mut Builder<'_>, owned: &OwnedRows, pair: &Expr) -> VarId {
     let (n_words, per_word) = (owned.packing.words(owned.columns[0]), owned.packing.slots());
     let slots = w.list("slot", n_words * per_word);
@@ -147,7 +148,8 @@ fn open_word(w: &mut Builder<'_>, owned: &OwnedRows, (number, word): (usize, Var
     if first == 0 { column } else { column + Expr::Int(first as i64) }
 }
 
-/// The place that stands lowest in a number. Numbers are not negative, so that bits say what divisions would.
+/// The place that stands lowest in a number. Numbers are not negative, so that bits say what
+/// divisions would.
 fn first_slot(owned: &OwnedRows, word: VarId) -> Expr {
     match owned.packing.radix() {
         Some(radix) => Expr::binary(BinaryOp::BitAnd, Expr::scalar(word), Expr::Int(radix - 1)),

@@ -97,8 +97,7 @@ impl Signature<'_> {
         let inputs = needed.inputs.iter().map(input).collect();
         let results = needed.results.iter().map(|l| self.local(form, l, self.ty)).collect();
         let entries = outputs.values().next().map(|output| self.b.so_far().vars[*output].shape.clone());
-        let entries = entries.as_deref().unwrap_or_default(); // a form without a result has no rows
-        let owned = OwnedRows::declare(self, form, needed, (entries, entity_params.1))?;
+        let owned = OwnedRows::declare(self, form, needed, (entries.as_deref(), entity_params.1))?;
         Ok(Vars {
             entities,
             maps,

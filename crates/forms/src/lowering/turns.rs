@@ -7,12 +7,12 @@ use kingpost_fem::element::CellShape;
 /// How far images of nodes may be from nodes.
 const SAME: f64 = 1e-10;
 
-/// How the cells of a degree of freedom are turned: by permutations of their vertices, which permute the
-/// nodes of Lagrange elements.
+/// How the cells of a degree of freedom are turned: by permutations of their vertices, which
+/// permute the nodes of Lagrange elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turns {
-    /// By degree of freedom of a cell that is to stand at the place of an owner, which one stands at each place
-    /// of the turned cell.
+    /// By degree of freedom of a cell that is to stand at the place of an owner, which one stands
+    /// at each place of the turned cell.
     pub columns: Vec<Vec<u32>>,
     /// The dimension of the entity that each degree of freedom belongs to.
     pub dims: Vec<usize>,
@@ -41,9 +41,9 @@ impl Turns {
     /// Of a space on a cell.
     ///
     /// # Errors
-    /// Other cells than triangles and tetrahedra, other degrees of freedom than values at nodes, of which those at
-    /// vertices come first; nodes on entities of one dimension that no permutation maps to each other, as those
-    /// of edges from degree 4 on.
+    /// Other cells than triangles and tetrahedra, other degrees of freedom than values at nodes, of
+    /// which those at vertices come first; nodes on entities of one dimension that no permutation
+    /// maps to each other, as those of edges from degree 4 on.
     pub fn of(cell: impl Into<FormCell>, space: &Space) -> Result<Self, FormError> {
         let cell = cell.into();
         if !matches!(cell.shape(), Some(CellShape::Triangle | CellShape::Tetrahedron)) {
@@ -113,7 +113,8 @@ mod tests {
         }
     }
 
-    /// Each turn is a permutation that keeps dimensions, and has the owner's degree of freedom at its place.
+    /// Each turn is a permutation that keeps dimensions, and has the owner's degree of freedom at
+    /// its place.
     #[test]
     fn turns_are_permutations_with_the_owner_at_its_place() {
         for (cell, degree) in

@@ -49,8 +49,8 @@ pub struct LaunchReport {
     pub symmetric: Vec<String>,
     /// Maps whose lists hold their values as assumed.
     pub listed: Vec<String>,
-    /// Arrays that are assumed injective, ascending, outside a range, symmetric or to have lists, and that the
-    /// kernel fills itself: nothing is known of them.
+    /// Arrays that are assumed injective, ascending, outside a range, symmetric or to have lists,
+    /// and that the kernel fills itself: nothing is known of them.
     pub unchecked: Vec<String>,
     /// Accesses that stay inside their arrays for all parameters that the assumptions allow.
     pub proved: usize,

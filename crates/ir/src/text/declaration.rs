@@ -182,7 +182,8 @@ impl<'s> Parser<'s> {
         Ok(var)
     }
 
-    /// Reads `outside(array, from, to)`, and the first column of numbers that rows have alone after it.
+    /// Reads `outside(array, from, to)`, and the first column of numbers that rows have alone after
+    /// it.
     fn outside(&mut self, c: &mut Cursor<'_, 's>) -> Result<Assumption> {
         c.advance();
         c.expect_symbol("(", "and an array")?;

@@ -163,8 +163,9 @@ pub(super) fn deal(s: &mut Schedule, product: &TileProduct, sum: Sum, places: &P
     let [row_tiles, w_i, r, in_1, in_2] = split_side(s, i, &sides[0], rows)?;
     let (l_i, y) = if by_matrix { (in_2, in_1) } else { (in_1, in_2) };
     let [column_tiles, w_j, c, l_j, x] = split_side(s, j, &sides[1], ["tile", "w", "c", "l", "x"])?;
-    // sub-groups below each other come next to each other, but work-items side by side: one of the two numbers of a
-    // work-item's place is a remainder for rows and for columns, as NVRTC puts constants in no address with two
+    // sub-groups below each other come next to each other, but work-items side by side: one of the
+    // two numbers of a work-item's place is a remainder for rows and for columns, as NVRTC puts
+    // constants in no address with two
     let [outer, inner] = if places.winds() { [w_j, w_i] } else { [w_i, w_j] };
     let entries = [outer, inner, l_i, l_j, r, c, y, x];
     s.reorder([&row_tiles, &column_tiles].into_iter().chain(&entries))?;
@@ -197,9 +198,10 @@ pub(super) fn deal(s: &mut Schedule, product: &TileProduct, sum: Sum, places: &P
 
 /// Returns the loops over the entries of a work-item, or over the instructions of a sub-group.
 ///
-/// Of as many rows as columns, the columns of each second row run backward, so that a product follows one with a factor
-/// in common: the register that holds it is read once for both, and fewer products read three of one bank. 8 by 8 entries
-/// in parts of 32 by 64 then have 0.94 of cuBLAS at 4096 rows, where 16 by 4 row by row have 0.91 (H200, 2026-11-29).
+/// Of as many rows as columns, the columns of each second row run backward, so that a product
+/// follows one with a factor in common: the register that holds it is read once for both, and fewer
+/// products read three of one bank. 8 by 8 entries in parts of 32 by 64 then have 0.94 of cuBLAS at
+/// 4096 rows, where 16 by 4 row by row have 0.91 (H200, 2026-11-29).
 pub(super) fn wind(s: &mut Schedule, places: &Places, add: &Nest) -> Applied<Vec<String>> {
     let [r, c] = &add.blocks;
     let [y, x] = &add.entries;

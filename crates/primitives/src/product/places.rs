@@ -84,8 +84,8 @@ impl TileProduct {
         } else {
             let fits =
                 |[a, b]: &[i64; 2]| divides(a * vector, part_rows) && divides(b * vector, part_columns);
-            // 4096 rows in f32, tiles of 128 by 128: parts of 64 by 32 have 0.91 of cuBLAS by 4 rows of 8
-            // work-items, 0.88 by 8 of 4 (H200, 2026-11-29)
+            // 4096 rows in f32, tiles of 128 by 128: parts of 64 by 32 have 0.91 of cuBLAS by 4
+            // rows of 8 work-items, 0.88 by 8 of 4 (H200, 2026-11-29)
             let first = if part_rows == part_columns { [8, 4] } else { [4, 8] };
             let found = [first].into_iter().chain(SHAPES).find(fits);
             found.map(|shape| shape.map(|items| [items * vector, vector]))
@@ -161,8 +161,9 @@ impl Places {
         !self.by_matrix && rows == columns
     }
 
-    /// Groups that a multiprocessor should have registers for, where entries are wound: with 128 for each work-item, of
-    /// which its entries and the parts of two terms take half or more, and leave some.
+    /// Groups that a multiprocessor should have registers for, where entries are wound: with 128
+    /// for each work-item, of which its entries and the parts of two terms take half or more, and
+    /// leave some.
     pub(super) fn resident_groups(&self) -> Option<u32> {
         let [rows, columns] = self.entries();
         let words = self.ty.bytes() as i64 / 4;

@@ -24,8 +24,8 @@ impl From<RuntimeError> for HostError {
     }
 }
 
-/// The kernel with its outermost loops over groups, which are threads of the host; none of one that says itself
-/// where iterations run. Whether they may run so is for the code generator to prove.
+/// The kernel with its outermost loops over groups, which are threads of the host; none of one that
+/// says itself where iterations run. Whether they may run so is for the code generator to prove.
 pub(super) fn shared_out(kernel: &Kernel) -> Option<Kernel> {
     let is_free = |tag: AxisTag| match tag {
         AxisTag::Sequential | AxisTag::Unrolled | AxisTag::Rolled | AxisTag::Vector => true,
@@ -42,8 +42,9 @@ pub(super) fn shared_out(kernel: &Kernel) -> Option<Kernel> {
     Some(shared)
 }
 
-/// The kernel with values for the parameters that temporaries are as long as: code declares a temporary of a
-/// constant length alone, and steps that fix such a parameter are not those of the kernel as it is written.
+/// The kernel with values for the parameters that temporaries are as long as: code declares a
+/// temporary of a constant length alone, and steps that fix such a parameter are not those of the
+/// kernel as it is written.
 fn with_lengths(mut kernel: Kernel, inputs: &Memory) -> Kernel {
     loop {
         let mut param = None;
@@ -63,8 +64,8 @@ fn with_lengths(mut kernel: Kernel, inputs: &Memory) -> Kernel {
 
 impl Expected {
     /// What the kernel computes as it is written, in C, where it is too large to interpret: by none
-    /// of the steps of a recipe. Each operation is rounded. Threads share out the iterations of outermost loops
-    /// that depend on no other ones, each of which is computed as it is written.
+    /// of the steps of a recipe. Each operation is rounded. Threads share out the iterations of
+    /// outermost loops that depend on no other ones, each of which is computed as it is written.
     ///
     /// # Errors
     /// No C compiler, a kernel that has no code, inputs that do not fit.

@@ -79,8 +79,8 @@ impl Graph {
         Ok(graph)
     }
 
-    /// The graph of what `put` puts on a stream, and on others that wait for it and that it waits for in the
-    /// end; the context is current.
+    /// The graph of what `put` puts on a stream, and on others that wait for it and that it waits
+    /// for in the end; the context is current.
     pub(super) fn on<E: From<RuntimeError>>(
         context: &Arc<Context>,
         stream: sys::CUstream,

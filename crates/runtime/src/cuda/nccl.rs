@@ -268,9 +268,9 @@ impl Rank {
         self.end()
     }
 
-    /// What `put` asks of this card as one graph: kernels on [`Rank::stream`], sums, and exchanges, each of which
-    /// is [finished](Rank::finish_exchange). Nothing runs. Numbers were exchanged and summed once before, because
-    /// cards connect then.
+    /// What `put` asks of this card as one graph: kernels on [`Rank::stream`], sums, and exchanges,
+    /// each of which is [finished](Rank::finish_exchange). Nothing runs. Numbers were exchanged and
+    /// summed once before, because cards connect then.
     ///
     /// # Errors
     /// What `put` returns; a failing driver.

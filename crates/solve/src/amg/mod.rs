@@ -39,8 +39,9 @@ pub struct HierarchySize {
     pub bytes: u64,
 }
 
-/// A level of an [`Amg`] with a coarser one. A cycle smooths by two steps of Chebyshev's iteration before and after
-/// the coarser level, whose right-hand side is the residual times the transpose of the interpolation.
+/// A level of an [`Amg`] with a coarser one. A cycle smooths by two steps of Chebyshev's iteration
+/// before and after the coarser level, whose right-hand side is the residual times the transpose of
+/// the interpolation.
 pub struct AmgLevel<'a> {
     /// The inverse of the diagonal of its matrix.
     pub inverse_diagonal: &'a Buffer,

@@ -15,13 +15,13 @@ pub struct PartForm {
 }
 
 impl PartForm {
-    /// Uploads the arrays of a form on the mesh of a part, as [`DeviceForm::new`]. A layout says which unknowns
-    /// of that mesh are ghosts.
+    /// Uploads the arrays of a form on the mesh of a part, as [`DeviceForm::new`]. A layout says
+    /// which unknowns of that mesh are ghosts.
     ///
     /// # Errors
     /// As [`MeshForm::bind_to`](kingpost_forms::lowering::MeshForm::bind_to); no memory;
-    /// [`SolveError::PartsForm`] of integrals over facets, because the mesh of a part has facets that the whole
-    /// mesh has inside, and of results that are not added to a vector.
+    /// [`SolveError::PartsForm`] of integrals over facets, because the mesh of a part has facets
+    /// that the whole mesh has inside, and of results that are not added to a vector.
     pub fn new(
         device: &dyn Device,
         programs: &FormPrograms,
@@ -57,9 +57,9 @@ impl PartForm {
     }
 }
 
-/// The action of a bilinear form on the unknowns that a part owns, without a matrix: rows and columns of
-/// prescribed unknowns are those of the identity. Cells that read no ghosts are computed while ghosts are under
-/// way.
+/// The action of a bilinear form on the unknowns that a part owns, without a matrix: rows and
+/// columns of prescribed unknowns are those of the identity. Cells that read no ghosts are computed
+/// while ghosts are under way.
 pub struct PartFormOperator<'s> {
     form: &'s PartForm,
     constraints: &'s Constraints,
@@ -72,8 +72,8 @@ pub struct PartFormOperator<'s> {
 }
 
 impl<'s> PartFormOperator<'s> {
-    /// A form of two given arrays: the unknown it is linearised at, and what it is applied to. That unknown and
-    /// the constraints are of the mesh of the part.
+    /// A form of two given arrays: the unknown it is linearised at, and what it is applied to. That
+    /// unknown and the constraints are of the mesh of the part.
     ///
     /// # Errors
     /// No memory, a device that refuses the kernels.

@@ -5,20 +5,21 @@ use rayon::prelude::*;
 
 /// The cells of a part with all of their degrees of freedom.
 ///
-/// One that cells of several parts have is in each of these parts, and belongs to the first of them. Where all
-/// parts add up what their cells add to it ([`SharedPart::peers`]), each has the same number, and no cell is
-/// computed twice: an action sends partial results, where [`PartMesh`](super::PartMesh) sends what it is applied
-/// to and has the cells around as well.
+/// One that cells of several parts have is in each of these parts, and belongs to the first of
+/// them. Where all parts add up what their cells add to it ([`SharedPart::peers`]), each has the
+/// same number, and no cell is computed twice: an action sends partial results, where
+/// [`PartMesh`](super::PartMesh) sends what it is applied to and has the cells around as well.
 ///
 /// Numbers from `n_free` on, on the whole mesh, are of prescribed values: they are never exchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedPart {
-    /// The cells by their numbers on the whole mesh, ascending, but first those that share degrees of freedom
-    /// with other parts: what is exchanged is complete before the other cells begin.
+    /// The cells by their numbers on the whole mesh, ascending, but first those that share degrees
+    /// of freedom with other parts: what is exchanged is complete before the other cells begin.
     pub cells: Vec<u32>,
     /// How many cells share some.
     pub n_outer: usize,
-    /// The number on the whole mesh of each degree of freedom: own ones, those of other parts, prescribed ones.
+    /// The number on the whole mesh of each degree of freedom: own ones, those of other parts,
+    /// prescribed ones.
     pub dofs: Vec<i32>,
     /// How many are the part's own.
     pub n_owned: usize,

@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Makes the selected updates plain: a load, an operation and a store, where nothing else reads or writes
-/// their elements at the same time.
+/// Makes the selected updates plain: a load, an operation and a store, where nothing else reads or
+/// writes their elements at the same time.
 ///
 /// # Rewrite
 /// ```text
@@ -21,13 +21,13 @@ use std::fmt;
 /// ```
 ///
 /// # Precondition
-/// Every selected instruction is an atomic update. The placement on work-groups and work-items keeps every
-/// dependence without that: with `f` and `g` the elements of two updates, `{ i -> j : f(i) = g(j) }` has no pair
-/// of two work-items, or a barrier is in between.
+/// Every selected instruction is an atomic update. The placement on work-groups and work-items
+/// keeps every dependence without that: with `f` and `g` the elements of two updates, `{ i -> j :
+/// f(i) = g(j) }` has no pair of two work-items, or a barrier is in between.
 ///
 /// # Errors
-/// An empty selection, an instruction that is no atomic update; two work-items that may update one element,
-/// with a witness.
+/// An empty selection, an instruction that is no atomic update; two work-items that may update one
+/// element, with a witness.
 ///
 /// # Elsewhere
 /// Compilers have no such pass: an atomic update is what the program says.

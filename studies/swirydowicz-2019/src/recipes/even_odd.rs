@@ -63,7 +63,7 @@ pub fn by_halves(s: &mut Schedule, contractions: &[Contraction<'_>]) -> Result<V
         combine(s, c.values, c.terms.1)?;
     }
     for c in contractions {
-        drop_zeros(s, &updates(s.kernel(), c.sum, None));
+        drop_zeros(s, &updates(s.kernel(), c.sum, None))?;
         without_middle(s, c)?;
     }
     s.apply(RemoveUnusedVars {})?;
@@ -130,12 +130,12 @@ fn transpose_matrices<'c>(
 }
 
 /// Removes those of the updates that add nothing but zeros.
-fn drop_zeros(s: &mut Schedule, updates: &[InsnId]) {
+fn drop_zeros(s: &mut Schedule, updates: &[InsnId]) -> Steps {
     let names: Vec<String> = updates.iter().map(|i| s.kernel().insns[*i].name.clone()).collect();
     for name in names {
-        // refused where an entry is not zero
-        let _ = s.apply(DropZeroTerms::new(name));
+        s.attempt(DropZeroTerms::new(name))?; // refused where an entry is not zero
     }
+    Ok(())
 }
 
 /// Leaves out the differences of a middle and itself.
@@ -149,7 +149,7 @@ fn without_middle(s: &mut Schedule, c: &Contraction<'_>) -> Steps {
             let of = if results { &result } else { &terms };
             let last = s.make(PeelIname::last(of, 1))?;
             let inside = updates(s.kernel(), c.sum, Some(last.name()));
-            drop_zeros(s, &inside);
+            drop_zeros(s, &inside)?;
             if !results {
                 nests.push((last.name().to_owned(), format!("{result}_last")));
             }

@@ -7,9 +7,9 @@ use kingpost_capacity::check_memory;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-/// The cells of a Gmsh file, of one or of several kinds, with all its groups: what a form needs that
-/// is compiled for each kind of cell, and for surfaces and curves that no [`Mesh`](super::Mesh) can
-/// hold.
+/// The cells of a Gmsh file, of one or of several kinds, with all its groups: what a form needs
+/// that is compiled for each kind of cell, and for surfaces and curves that no
+/// [`Mesh`](super::Mesh) can hold.
 ///
 /// Cells are the elements of the highest dimension. They are not checked to make a mesh.
 ///
@@ -29,7 +29,8 @@ use std::path::Path;
 pub struct GmshBlocks {
     /// The dimension of the cells.
     pub dim: usize,
-    /// The positions in space of the nodes of cells, [nodes, 3] row-major, in the order of the file.
+    /// The positions in space of the nodes of cells, [nodes, 3] row-major, in the order of the
+    /// file.
     pub positions: Vec<f64>,
     /// The cells, a block for each kind, in the order in which the file has the kinds first.
     pub blocks: Vec<GmshBlock>,
@@ -67,8 +68,8 @@ impl GmshBlocks {
     /// The cells in the content of a file.
     ///
     /// # Errors
-    /// [`GmshError`]: malformed text with its line (or byte), cells of a kind that is not supported,
-    /// nodes that are missing, twice there or not finite, by their tags.
+    /// [`GmshError`]: malformed text with its line (or byte), cells of a kind that is not
+    /// supported, nodes that are missing, twice there or not finite, by their tags.
     pub fn new(bytes: &[u8]) -> Result<Self, GmshError> {
         let mut file = File::default();
         let mut cursor = Cursor::new(bytes);

@@ -12,8 +12,8 @@ pub(super) struct Kind {
     pub(super) name: &'static str,
     /// The cell that it makes; none if that is not supported.
     pub(super) cell: Option<CellKind>,
-    /// The name of the cell in basix, the order, and which of Gmsh's nodes each of basix's is; none if
-    /// that is not supported. There are more of these than cells of meshes.
+    /// The name of the cell in basix, the order, and which of Gmsh's nodes each of basix's is; none
+    /// if that is not supported. There are more of these than cells of meshes.
     pub(super) basix: Option<(&'static str, usize, &'static [usize])>,
 }
 

@@ -245,7 +245,8 @@ impl File {
         Ok(places)
     }
 
-    /// The places of the nodes of the cells in basix's order, [cells, nodes]: `own` are those of a cell.
+    /// The places of the nodes of the cells in basix's order, [cells, nodes]: `own` are those of a
+    /// cell.
     fn used_nodes(
         &self,
         own: &[usize],
