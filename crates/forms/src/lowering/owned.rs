@@ -121,10 +121,9 @@ impl OwnedRows {
             let found = outputs.len();
             return Err(refused(&format!("{found} matrices, needed one")));
         };
-        let ([test, trial], Some(entries)) = (&form.outputs[output].spaces[..], entries) else {
+        let (&[test, trial], Some(entries)) = (&form.outputs[output].spaces[..], entries) else {
             return Err(refused("a form that has no matrix"));
         };
-        let (test, trial) = (*test, *trial);
         if !form.spaces[test].transforms.is_empty() || !form.spaces[trial].transforms.is_empty() {
             return Err(refused(
                 "elements whose functions are oriented by their cells, needed Lagrange elements",
