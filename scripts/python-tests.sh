@@ -6,7 +6,7 @@ set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 venv="$root/.venv"
 wheels="$root/target/wheels"
-packages="maturin==1.16.0 numpy pytest pytest-xdist pygments fenics-ufl==2026.1.0 fenics-basix==0.11.0 fenics-ffcx==0.11.0 cffi scipy jax==0.10.2 loopy==2025.2 islpy==2025.2.5 mypy==2.4.1 meshio==5.3.5 h5py==3.16.0"
+packages="maturin==1.16.0 numpy pytest pytest-xdist pygments fenics-ufl==2026.1.0 fenics-basix==0.11.0 fenics-ffcx==0.11.0 cffi scipy jax==0.10.2 loopy==2025.2 islpy==2025.2.5 mypy==2.4.1 meshio==5.3.5 h5py==3.16.0 pymetis==2025.2.2"
 
 command -v python3 >/dev/null || { echo "python tests: skipped: python3 is missing (Debian: apt install python3-venv)"; exit 0; }
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv" || {

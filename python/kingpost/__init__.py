@@ -30,6 +30,7 @@ from kingpost.auto import AutoSchedule, ScheduleTrial, auto
 from kingpost.capture import capture
 from kingpost.checks import checked
 from kingpost.compiled import Argument, Compiled, Roofline, compile, devices, source
+from kingpost.division import DividedOperator, Division
 from kingpost.errors import (
     AliasError,
     ArgumentError,
@@ -65,6 +66,7 @@ from kingpost.generic import Generic, generic
 from kingpost.imports import from_loopy, prove_loopy
 from kingpost.numbering import number_by_dimension, order_cells
 from kingpost.operator import Operator, Part, jit
+from kingpost.partition import partition
 from kingpost.programs import (
     Fused,
     Statistics,
@@ -101,6 +103,8 @@ __all__ = [
     "Csr",
     "DeviceError",
     "DeviceMismatchError",
+    "DividedOperator",
+    "Division",
     "DtypeError",
     "Error",
     "FormError",
@@ -154,6 +158,7 @@ __all__ = [
     "newton",
     "number_by_dimension",
     "order_cells",
+    "partition",
     "primitives",
     "prove_loopy",
     "remove_unused_arguments",

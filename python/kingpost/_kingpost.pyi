@@ -161,6 +161,23 @@ class GmshFile:
     names: dict[str, tuple[int, int]]
 
 def read_gmsh(path: str) -> GmshFile: ...
+_Layout = tuple[bytes, bytes, list[tuple[int, int, int]], list[tuple[int, bytes]]]
+_OfPart = tuple[list[tuple[Program, bool, list[_Array], _Numbers]], list[bytes], int, Optional[_Layout]]
+
+class Parts:
+    def __init__(self, devices: list[str], output: str, fields: list[str], parts: list[_OfPart]) -> None: ...
+    @property
+    def exchange(self) -> str: ...
+    def apply(self, fields: list[list[tuple[int, bytes]]]) -> list[bytearray]: ...
+    def solve(
+        self,
+        unknown: int,
+        right: list[tuple[bytes, bytes, bytes]],
+        method: str,
+        limits: tuple[float, float, int],
+    ) -> tuple[list[bytearray], tuple[str, bool, list[float], float]]: ...
+
+def bisect(points: bytes, dim: int, parts: int) -> bytearray: ...
 def solve_rows(
     device: str,
     matrix: tuple[bytes, bytes, bytes],

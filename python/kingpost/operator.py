@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Callable, Iterable, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Sequence, Union, overload
 
 from kingpost import _kingpost, tuning
 from kingpost._kingpost import BoundCall, Kernel
@@ -33,6 +33,9 @@ from kingpost.schedule import Schedule, Step
 from kingpost.show import explorer
 from kingpost.sparse import Csr, Pattern, _host, patterns, zeros
 from kingpost.tuning import Trial, Trials
+
+if TYPE_CHECKING:
+    from kingpost.division import DividedOperator
 
 #: Operators that :func:`jit` keeps.
 CACHE_SIZE = 128
@@ -496,6 +499,11 @@ _cache: OrderedDict[tuple, Operator] = OrderedDict()
 _lock = threading.Lock()
 
 
+@overload
+def jit(form: Any, *, devices: Sequence[str], **options: Any) -> DividedOperator: ...
+
+
+@overload
 def jit(
     form: Any,
     device: str = "default",
@@ -510,8 +518,26 @@ def jit(
     trials: Union[str, os.PathLike, None] = None,
     by_dimension: bool = False,
     **export: Any,
-) -> Operator:
-    """Compiles a variational form for a device.
+) -> Operator: ...
+
+
+def jit(
+    form: Any,
+    device: str = "default",
+    *,
+    devices: Optional[Sequence[str]] = None,
+    dim: int = 2,
+    degree: int = 1,
+    mapping: Optional[dict[str, Any]] = None,
+    position_width: Optional[int] = None,
+    matrix: str = "cells",
+    vector: str = "assembled",
+    cell_values: Iterable[str] = (),
+    trials: Union[str, os.PathLike, None] = None,
+    by_dimension: bool = False,
+    **export: Any,
+) -> Any:
+    """Compiles a variational form for a device, or for several.
 
     ``form`` is a form of UFL or (nested) lists of them, as ``ufl.extract_blocks`` returns them, the JSON of one
     (text, or a path that ends in ``.json``), or a name of :func:`kingpost.forms`, to which ``dim`` and ``degree``
@@ -530,7 +556,18 @@ def jit(
     shipped for the device's architecture, or of the cost model. :attr:`Operator.mapping_reason` says
     which, and why. ``by_dimension`` says that degrees of freedom are numbered as
     :func:`kingpost.number_by_dimension` does, for which there are faster mappings; others stay right.
+
+    With ``devices``, a list of names, the result is a :class:`kingpost.DividedOperator`, which divides the mesh among
+    them: of an action, a functional, or the diagonal of a matrix, of one form of UFL in double precision.
     """
+    if devices is not None:
+        from kingpost.division import on_devices
+
+        _check_options(form, export)
+        options: dict[str, Any] = {"dim": dim, "degree": degree, "mapping": mapping, "position_width": position_width}
+        options |= {"matrix": matrix, "vector": vector, "cell_values": cell_values, "trials": trials}
+        options["by_dimension"] = by_dimension
+        return on_devices(_text(form, export), device, devices, options)
     chosen = None if mapping is None else json.dumps(mapping, sort_keys=True)
     _check_options(form, export)
     text = _text(form, export)

@@ -16,6 +16,7 @@ mod form;
 mod kernel;
 mod lend;
 mod meshes;
+mod parts;
 mod program;
 mod programs;
 mod reading;
@@ -66,6 +67,8 @@ fn _kingpost(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<meshes::GmshFile>()?;
     m.add_function(wrap_pyfunction!(meshes::read_gmsh, m)?)?;
     m.add_function(wrap_pyfunction!(solve::solve_rows, m)?)?;
+    m.add_class::<parts::Parts>()?;
+    m.add_function(wrap_pyfunction!(parts::bisect, m)?)?;
     m.add_function(wrap_pyfunction!(bound::capturing, m)?)?;
     m.add_function(wrap_pyfunction!(command_line, m)?)?;
     m.add_function(wrap_pyfunction!(search_in, m)?)?;

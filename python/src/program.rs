@@ -23,15 +23,15 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 /// A kernel compiled for a device; `kingpost.Compiled` is what users see of it.
 #[pyclass(frozen, module = "kingpost._kingpost")]
 pub(crate) struct Program {
-    kernel: Arc<ir::Kernel>,
-    program: codegen::Program,
+    pub(crate) kernel: Arc<ir::Kernel>,
+    pub(crate) program: codegen::Program,
     device: Arc<dyn Device>,
-    executable: Executable,
+    pub(crate) executable: Executable,
     /// What is proved of accesses, found at the first check.
     proofs: OnceLock<Vec<AccessProof>>,
 }
 
-type Devices = BTreeMap<String, Arc<dyn Device>>;
+type Devices = BTreeMap<String, &'static Arc<dyn Device>>;
 
 /// The name of `default`: the host, or an OpenCL device where there is no C compiler.
 fn default_device() -> &'static str {
@@ -49,14 +49,19 @@ fn default_device() -> &'static str {
 
 /// The device of this name, opened once in a process.
 pub(crate) fn device(name: &str) -> Result<Arc<dyn Device>, Failure> {
+    lasting(name).map(Arc::clone)
+}
+
+/// The same: none is closed before the process ends.
+pub(crate) fn lasting(name: &str) -> Result<&'static Arc<dyn Device>, Failure> {
     let name = if name == "default" { default_device() } else { name };
     static OPEN: LazyLock<Mutex<Devices>> = LazyLock::new(Mutex::default);
     let mut devices = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(device) = devices.get(name) {
-        return Ok(Arc::clone(device));
+        return Ok(*device);
     }
-    let device: Arc<dyn Device> = Arc::from(open(name)?);
-    devices.insert(name.to_owned(), Arc::clone(&device));
+    let device: &'static Arc<dyn Device> = Box::leak(Box::new(Arc::from(open(name)?)));
+    devices.insert(name.to_owned(), device);
     Ok(device)
 }
 

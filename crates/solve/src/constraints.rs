@@ -298,6 +298,29 @@ impl Constraints {
         Self::of_changes(device, [n_unknowns, pattern.n_entries()], (values, fixed), changes)
     }
 
+    /// The constraints of `n_unknowns` unknowns of an operator that has no matrix.
+    ///
+    /// # Errors
+    /// An unknown that is not there or is prescribed twice, no memory, a device that refuses the kernels.
+    pub fn without_matrix(
+        device: &dyn Device,
+        n_unknowns: usize,
+        values: &PrescribedValues,
+    ) -> Result<Self, SolveError> {
+        values.check(n_unknowns)?;
+        let (none, integers) = (|| List::new(device, &[]), || buffer_of::<i32>(device, &[]));
+        let changes = OnDevice {
+            rows: none()?,
+            starts: integers()?,
+            ends: integers()?,
+            lifted: none()?,
+            which: integers()?,
+            zeroes: none()?,
+            ones: none()?,
+        };
+        Self::of_changes(device, [n_unknowns, 0], (values, List::new(device, &values.unknowns)?), changes)
+    }
+
     /// The constraints of the unknowns of a matrix whose pattern the device has found, found there if unknowns are
     /// scalars.
     ///

@@ -85,11 +85,19 @@ fn compiled(
     Ok(Some(device.compile(&program)?))
 }
 
+/// What an argument of a kernel gets in every call.
+pub enum Argument {
+    /// A parameter.
+    Param(i64),
+    /// A number.
+    F64(f64),
+    /// An array on the device.
+    Array(Arc<Buffer>),
+}
+
 /// What an argument of a kernel gets.
 enum Slot {
-    Param(i64),
-    F64(f64),
-    Array(Arc<Buffer>),
+    Fixed(Argument),
     /// The result.
     Output,
     /// An array that the caller gives, by its place among the names.
@@ -131,7 +139,7 @@ impl Vectors {
 fn slots(
     executable: &Executable,
     (output, given): (&str, &[&str]),
-    of: &mut dyn FnMut(&str, &ArgKind) -> Result<Slot, SolveError>,
+    of: &mut dyn FnMut(&str, &ArgKind) -> Result<Argument, SolveError>,
 ) -> Result<Vec<(String, Slot)>, SolveError> {
     let mut slots = Vec::new();
     for spec in &executable.plan().args {
@@ -141,9 +149,9 @@ fn slots(
             ArgKind::Buffer { .. } if name == output => Slot::Output,
             ArgKind::Buffer { .. } => match given.iter().position(|other| *other == name) {
                 Some(place) => Slot::Given(place),
-                None => of(name, &spec.kind)?,
+                None => Slot::Fixed(of(name, &spec.kind)?),
             },
-            ArgKind::Param | ArgKind::Scalar => of(name, &spec.kind)?,
+            ArgKind::Param | ArgKind::Scalar => Slot::Fixed(of(name, &spec.kind)?),
         };
         slots.push((name.to_owned(), slot));
     }
@@ -220,18 +228,18 @@ impl DeviceForm {
             let places = patterns.places(device, (&programs.form, lowered.matrix), mesh, arrays)?;
             let slots = slots(executable, (output, given), &mut |name, kind| {
                 match places.as_ref().and_then(|places| places.of(&bound, name)) {
-                    Some(Found::Count(count)) => return Ok(Slot::Param(count as i64)),
-                    Some(Found::Array(buffer)) => return Ok(Slot::Array(buffer)),
+                    Some(Found::Count(count)) => return Ok(Argument::Param(count as i64)),
+                    Some(Found::Array(buffer)) => return Ok(Argument::Array(buffer)),
                     None => {}
                 }
                 match kind {
                     ArgKind::Param | ArgKind::Scalar => match bound.argument(name)? {
-                        Bound::Param(value) => Ok(Slot::Param(value)),
-                        Bound::Number(value) => Ok(Slot::F64(value)),
+                        Bound::Param(value) => Ok(Argument::Param(value)),
+                        Bound::Number(value) => Ok(Argument::F64(value)),
                         Bound::Integers(_) | Bound::Reals(_) | Bound::Result(_) => Err(missing(name)),
                     },
                     ArgKind::Buffer { .. } | ArgKind::Table(_) | ArgKind::Scratch { .. } => {
-                        Ok(Slot::Array(arrays.of(device, mesh, &bound, name)?))
+                        Ok(Argument::Array(arrays.of(device, mesh, &bound, name)?))
                     }
                 }
             })?;
@@ -258,14 +266,30 @@ impl DeviceForm {
         let vectors = terms.map(|terms| Vectors::new(device, terms)).transpose()?;
         let slots = slots(executable, (output, given), &mut |name, kind| {
             Ok(match kind {
-                ArgKind::Param => Slot::Param(memory.get_param(name).ok_or_else(|| missing(name))?),
-                ArgKind::Scalar => Slot::F64(number(memory, name)?),
-                ArgKind::Buffer { .. } | ArgKind::Table(_) | ArgKind::Scratch { .. } => {
-                    Slot::Array(arrays.get(device, name, memory.get(name).ok_or_else(|| missing(name))?)?)
-                }
+                ArgKind::Param => Argument::Param(memory.get_param(name).ok_or_else(|| missing(name))?),
+                ArgKind::Scalar => Argument::F64(number(memory, name)?),
+                ArgKind::Buffer { .. } | ArgKind::Table(_) | ArgKind::Scratch { .. } => Argument::Array(
+                    arrays.get(device, name, memory.get(name).ok_or_else(|| missing(name))?)?,
+                ),
             })
         })?;
         self.kernels.push(FormKernel { executable: executable.clone(), slots, vectors });
+        Ok(())
+    }
+
+    /// Adds a program. Its arguments are those that `of` says, except for the output and the arrays that calls
+    /// give by name.
+    ///
+    /// # Errors
+    /// What `of` refuses.
+    pub fn add_program(
+        &mut self,
+        executable: &Executable,
+        output: (&str, &[&str]),
+        of: &mut dyn FnMut(&str) -> Result<Argument, SolveError>,
+    ) -> Result<(), SolveError> {
+        let slots = slots(executable, output, &mut |name, _| of(name))?;
+        self.kernels.push(FormKernel { executable: executable.clone(), slots, vectors: None });
         Ok(())
     }
 
@@ -302,9 +326,9 @@ impl DeviceForm {
         let kernel = self.kernels.get(kernel)?;
         let args = kernel.slots.iter().filter_map(|(name, slot)| {
             let arg = match slot {
-                Slot::Param(value) => Arg::Param(*value),
-                Slot::F64(value) => Arg::F64(*value),
-                Slot::Array(buffer) => Arg::Buffer(buffer),
+                Slot::Fixed(Argument::Param(value)) => Arg::Param(*value),
+                Slot::Fixed(Argument::F64(value)) => Arg::F64(*value),
+                Slot::Fixed(Argument::Array(buffer)) => Arg::Buffer(buffer),
                 Slot::Output => Arg::Buffer(result),
                 // one that is not given is missing when the kernel is launched
                 Slot::Given(place) => Arg::Buffer(given.get(*place)?),

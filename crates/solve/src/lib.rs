@@ -84,7 +84,7 @@ pub use csr::CsrOperator;
 pub use diagonal::Diagonal;
 pub use energy::Energy;
 pub use error::SolveError;
-pub use form::{DeviceForm, FormPrograms};
+pub use form::{Argument, DeviceForm, FormPrograms};
 pub use found::{FormPatterns, FoundPattern, Patterns};
 pub use gmres::{Gmres, GmresOptions, PreconditionerSide};
 pub use iteration::NewtonOptions;

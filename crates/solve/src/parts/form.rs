@@ -15,6 +15,18 @@ pub struct PartForm {
 }
 
 impl PartForm {
+    /// What is computed of entities that read ghosts, and of all others.
+    #[must_use]
+    pub const fn of(outer: DeviceForm, inner: DeviceForm) -> Self {
+        Self { outer, inner }
+    }
+
+    /// Appends what adds all of it to `result`, as [`DeviceForm::add_to`].
+    pub fn add_to<'a>(&'a self, given: &[&'a Buffer], result: &'a Buffer, queue: &mut Queue<'a>) {
+        self.inner.add_to(given, result, queue);
+        self.outer.add_to(given, result, queue);
+    }
+
     /// Uploads the arrays of a form on the mesh of a part, as [`DeviceForm::new`]. A layout says
     /// which unknowns of that mesh are ghosts.
     ///
@@ -63,7 +75,8 @@ impl PartForm {
 pub struct PartFormOperator<'s> {
     form: &'s PartForm,
     constraints: &'s Constraints,
-    unknown: &'s Buffer,
+    given: Vec<&'s Buffer>,
+    place: usize,
     halo: &'s Halo,
     /// What it is applied to and its result, on the mesh of the part.
     x: Buffer,
@@ -72,8 +85,8 @@ pub struct PartFormOperator<'s> {
 }
 
 impl<'s> PartFormOperator<'s> {
-    /// A form of two given arrays: the unknown it is linearised at, and what it is applied to. That
-    /// unknown and the constraints are of the mesh of the part.
+    /// A form of some given arrays of the mesh of the part, as are the constraints. It is applied to the one at
+    /// a `place`, whose buffer here is not used.
     ///
     /// # Errors
     /// No memory, a device that refuses the kernels.
@@ -81,12 +94,12 @@ impl<'s> PartFormOperator<'s> {
         device: &dyn Device,
         form: &'s PartForm,
         constraints: &'s Constraints,
-        unknown: &'s Buffer,
+        (given, place): (Vec<&'s Buffer>, usize),
         halo: &'s Halo,
     ) -> Result<Self, SolveError> {
         let vector = || device.allocate(8 * halo.n_mesh() as u64);
         let (x, y) = (vector()?, vector()?);
-        Ok(Self { form, constraints, unknown, halo, x, y, clear: compiled(device, text!("clear"))? })
+        Ok(Self { form, constraints, given, place, halo, x, y, clear: compiled(device, text!("clear"))? })
     }
 }
 
@@ -96,7 +109,11 @@ impl Operator for PartFormOperator<'_> {
     }
 
     fn apply<'a>(&'a self, from: &'a Buffer, to: &'a Buffer, queue: &mut Queue<'a>) {
-        let Self { form, constraints, unknown, halo, x, y, clear } = self;
+        let Self { form, constraints, given, place, halo, x, y, clear } = self;
+        let mut given = given.clone();
+        if let Some(applied_to) = given.get_mut(*place) {
+            *applied_to = x;
+        }
         queue.push(halo.pack(from));
         queue.start(halo.wire());
         let [owned, ghosts] = halo.prolong(from, x);
@@ -104,10 +121,10 @@ impl Operator for PartFormOperator<'_> {
         queue.push(Call::of(clear, &[("n", halo.n_mesh())], &[("v", y)]));
         // those among ghosts are cleared again when they are there
         queue.extend([constraints.keep(x), constraints.clear(x)]);
-        form.inner.add_to(&[unknown, x], y, queue);
+        form.inner.add_to(&given, y, queue);
         queue.finish(halo.wire());
         queue.extend([ghosts, constraints.clear(x)]);
-        form.outer.add_to(&[unknown, x], y, queue);
+        form.outer.add_to(&given, y, queue);
         queue.extend([constraints.put_back(y), halo.restrict(y, to)]);
     }
 }

@@ -133,10 +133,10 @@ impl Whole {
         let programs = programs(device, &form(&self.space));
         let form = PartForm::new(device, &programs, (part, layout), &inputs, &["u", "du"])?;
         let fixed = (0..).zip(&part.dofs).filter(|(_, dof)| self.fixed.contains(dof)).map(|(place, _)| place);
-        let pattern = pattern(&part.numbering, components);
-        let constraints = Constraints::new(device, &pattern, &prescribed(fixed, components))?;
+        let fixed = prescribed(fixed, components);
+        let constraints = Constraints::without_matrix(device, part.dofs.len() * components, &fixed)?;
         let (u, halo) = (buffer_of(device, &u)?, Halo::new(device, layout)?);
-        let operator = PartFormOperator::new(device, &form, &constraints, &u, &halo)?;
+        let operator = PartFormOperator::new(device, &form, &constraints, (vec![&u, &u], 1), &halo)?;
         let b: Vec<f64> = owned.iter().map(|unknown| self.b[*unknown]).collect();
         Ok((owned, results(device, communicator, &operator, &b)?))
     }

@@ -1,0 +1,150 @@
+"""The arrays of a part of a mesh, from those of the whole mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Optional
+
+from kingpost.arrays import _about, view
+from kingpost.compiled import _number
+from kingpost.errors import ArgumentError, FormError, MissingArgument
+from kingpost.spaces import Entities, Role
+from kingpost.sparse import _host
+
+if TYPE_CHECKING:
+    from kingpost.division import Division
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class OfMesh:
+    """A kernel on the whole mesh: what it runs over, and its arguments."""
+
+    over: Entities
+    #: The cells of each entity, ``[entities, sides]``.
+    cells: Array
+    #: Whether it takes a list of them.
+    is_listed: bool
+    given: dict[str, Any]
+    #: The place among the parts of the operator.
+    place: int
+
+
+@dataclass(frozen=True)
+class OfPart:
+    """What is a part's: the numbers on the whole mesh of its cells and, by space, of its degrees of freedom."""
+
+    cells: Array
+    dofs: dict[int, Array]
+    #: The places of those that it owns among the degrees of freedom of the result, ascending.
+    owned: Array
+
+
+class Local:
+    """The arrays of a part, from those of the whole mesh."""
+
+    def __init__(self, division: Division, of_part: OfPart, places: dict[int, Array]) -> None:
+        self._division, self._of_part, self._places = division, of_part, places
+        # arrays of several kernels are one
+        self._known: dict[Any, Array] = {}
+
+    def arguments(self, kernel: OfMesh, entities: Array, compiled: Any) -> tuple[list[tuple[str, Any]], dict[str, Any]]:
+        """The arrays, as views, and the numbers of a kernel on some entities."""
+        import numpy
+
+        rows = None if kernel.is_listed else kernel.cells[entities, 0]
+        arrays: list[tuple[str, Any]] = []
+        numbers: dict[str, Any] = {}
+        for argument in compiled.arguments:
+            name = argument.name
+            if argument.kind == "parameter":
+                if name == "n_cells":
+                    numbers[name] = len(self._of_part.cells if rows is None else rows)
+                continue
+            if argument.kind == "number":
+                numbers[name] = _number(name, argument_of(kernel.given, name), True)
+                continue
+            role = self._division._roles.get(name)
+            if role is None:
+                raise FormError(f"argument `{name}` belongs to no part of a mesh; several devices take actions and functionals")
+            found = numpy.ascontiguousarray(self._array(kernel, entities, rows, name, role))
+            arrays.append((name, view(name, found)))
+        return arrays, numbers
+
+    def _array(self, kernel: OfMesh, entities: Array, rows: Optional[Array], name: str, role: Role) -> Array:
+        import numpy
+
+        division, cells = self._division, self._of_part.cells
+        own = cells if rows is None else rows
+        match role.kind:
+            case "output":
+                return self._shared(role, self._zeros)
+            case "function":
+                return self._shared(role, lambda: self._function(kernel, name, role))
+            case "map":
+                make = lambda: self._places[role.place][division._maps[role.place][own]]  # noqa: E731
+                # kernels over all cells have rows of their own
+                return make() if rows is not None else self._shared(role, make)
+            case "states":
+                return _host(argument_of(kernel.given, name))[own]
+            case "entity_cells":
+                local = numpy.searchsorted(cells, kernel.cells[entities]).astype("i4")
+                return local if kernel.over.kind == "interior_facet" else local[:, 0]
+            case "local_facets" | "facet_states":
+                return _host(argument_of(kernel.given, name))[entities]
+        raise AssertionError(f"`{role}` is no array of a kernel: this is a bug of kingpost")
+
+    def _function(self, kernel: OfMesh, name: str, role: Role) -> Array:
+        division = self._division
+        entry = division._document["functions"][role.place]
+        if entry["role"] != "coordinates":
+            return self.field(name, division._values[name])
+        positions, space = _host(argument_of(kernel.given, name)), entry["space"]
+        title = f"{division._document['spaces'][space]['name']}_dofs"
+        check_range(title, division._maps[space], name, positions)
+        return positions[self._of_part.dofs[space]]
+
+    def _shared(self, key: Any, make: Any) -> Array:
+        import numpy
+
+        if key not in self._known:
+            self._known[key] = numpy.ascontiguousarray(make())
+        return self._known[key]
+
+    def _zeros(self) -> Array:
+        import numpy
+
+        division, space = self._division, self._division._space
+        if space is None:
+            return numpy.zeros(1)
+        block, n = division._block(space), len(self._of_part.dofs[space])
+        return numpy.zeros(n) if block == 1 else numpy.zeros((n, block))
+
+    def field(self, name: str, values: Array) -> Array:
+        """The values of a function on the part's mesh."""
+        import numpy
+
+        return numpy.ascontiguousarray(values[self._of_part.dofs[self._division._space_of(name)]])
+
+
+def places_of(dofs: Array) -> Array:
+    """The place of each number in an ascending list."""
+    import numpy
+
+    places = numpy.zeros(int(dofs.max(initial=-1)) + 1, "i4")
+    places[dofs] = numpy.arange(len(dofs), dtype="i4")
+    return places
+
+
+def argument_of(given: Mapping[str, Any], name: str) -> Any:
+    if name in given:
+        return given[name]
+    raise _about(MissingArgument, name, f"argument `{name}` is missing; give it")
+
+
+def check_range(name: str, dofs: Array, of: str, values: Array) -> None:
+    """Refuses a map that leads outside an array."""
+    if dofs.size and dofs.max() >= len(values):
+        raise _about(ArgumentError, name, f"argument `{name}` holds {dofs.max()}, and `{of}` has {len(values)} entries; needed less")
