@@ -132,11 +132,13 @@ fn check_problem(problem: &Problem, name: &str) {
         mappings.push(Mapping::from(MatrixCells { overlapped, parts: parts.clone(), instruction, ..of }));
     }
     if matrix_group_dofs(&form.kernel, &form.program).is_some() {
+        let shared_points = (random.below(3) == 0).then(|| [2, 3, 4][random.below(3) as usize]);
         mappings.push(Mapping::from(MatrixGroups {
             resident_groups: None,
-            point_tiles: (random.below(2) == 1).then_some(2),
+            point_tiles: (shared_points.is_none() && random.below(2) == 1).then_some(2),
             short_terms: random.below(2) == 1,
-            one_sub_group: random.below(2) == 1,
+            one_sub_group: shared_points.is_none() && random.below(2) == 1,
+            shared_points,
             parts: parts.clone(),
         }));
     }

@@ -56,19 +56,12 @@ fn results_are_those_of_the_reference() {
     let several = Mapping::from(MatrixGroups {
         resident_groups: Some(6),
         point_tiles: Some(2),
-        short_terms: false,
-        one_sub_group: false,
-        parts: Vec::new(),
+        ..MatrixGroups::default()
     });
     compare(2, 4, 3, &several.with_orbits(), &["c", "opencl"]);
     compare(3, 2, 2, &mapping().with_parts(&[4, 6]).unwrap(), &["c", "opencl"]);
-    let alone = Mapping::from(MatrixGroups {
-        resident_groups: None,
-        point_tiles: Some(2),
-        short_terms: false,
-        one_sub_group: true,
-        parts: Vec::new(),
-    });
+    let alone =
+        Mapping::from(MatrixGroups { point_tiles: Some(2), one_sub_group: true, ..MatrixGroups::default() });
     // of vertices, edges and the interior separately
     let alone = alone.with_orbits().with_parts(&[3, 9, 3]).unwrap();
     compare(2, 4, 3, &alone, &["c", "opencl"]);

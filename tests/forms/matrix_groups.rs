@@ -25,6 +25,11 @@ fn one() -> Mapping {
     MatrixGroups { one_sub_group: true, ..MatrixGroups::default() }.into()
 }
 
+/// The mapping with as many sub-groups that share points and rows.
+fn shared(sub_groups: u32) -> Mapping {
+    MatrixGroups { shared_points: Some(sub_groups), short_terms: true, ..MatrixGroups::default() }.into()
+}
+
 /// No full block, full blocks and a rest; modes, and points that tiles do not divide; two
 /// components and three, one function and two; instructions of half the length where they help,
 /// with 10 degrees of freedom, and where they do not, with 15.
@@ -35,12 +40,16 @@ fn results_are_those_of_the_reference() {
         (Operator::Elasticity, 2, 1, 2, Mapping::from(MatrixGroups::default())),
         (Operator::Elasticity, 3, 2, 2, short()),
         (Operator::Hyperelasticity, 2, 3, 3, short()),
+        // 6 degrees of freedom, of which the third and fourth sub-groups have none, and 10 of each component
+        (Operator::Hyperelasticity, 2, 2, 3, shared(4)),
+        (Operator::Elasticity, 3, 2, 2, shared(3)),
+        (Operator::Hyperelasticity, 2, 3, 3, shared(2)),
         // of these one sub-group is tested below
         (Operator::Hyperelasticity, 2, 2, 3, one()),
         (Operator::Elasticity, 2, 4, 4, short()),
         (Operator::Hyperelasticity, 2, 2, 3, Mapping::from(MatrixGroups::default())),
     ];
-    let taken = if is_long_run() { 6 } else { 3 };
+    let taken = if is_long_run() { cases.len() } else { 6 };
     for (operator, dim, degree, divisions, mapping) in cases.into_iter().take(taken) {
         let problem = problem(operator, dim, degree, divisions, seed);
         let expected = problem.reference().unwrap();
@@ -94,6 +103,37 @@ fn one_sub_group_has_all_components() {
         let error = RelativeError::between(&loaded.f64s(problem.output()).unwrap(), &expected);
         assert!(error.is_within(1e-12), "{place}: {error:?}");
     }
+}
+
+/// Sub-groups that share points keep the values of all components in registers, exchange factors
+/// once, and have rows of their own: each table is read once for all components.
+#[test]
+fn sub_groups_share_points_and_rows() {
+    let problem = problem(Operator::Hyperelasticity, 2, 3, 3, Random::fresh_seed());
+    let (kernel, _) = transform(&problem.lowered, &shared(2)).unwrap();
+    let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+    let count = |what: &str| cuda.source.matches(what).count();
+    // two derivatives of two components: of two functions at a tile of points, by 10 degrees of freedom
+    // that are eight and two; of the result the factors of two tiles, by one tile of rows
+    assert_eq!(count("mma.sync.aligned.m16n8k8"), 2 * 2 * (2 + 2));
+    assert_eq!(count("mma.sync.aligned.m16n8k4"), 2 * 2 * 2);
+    assert!(!cuda.source.contains("__shfl"), "{}", cuda.source);
+    assert_eq!(cuda.plan.block, [32, 2, 1]);
+    let expected = problem.reference().unwrap();
+    for place in ["c", "opencl"] {
+        let device = open(place).unwrap();
+        let program = generate(&kernel, device.info().backend.target(), &Options::default()).unwrap();
+        let loaded = Loaded::compiled(&*device, compiled(&*device, &program), &problem.memory).unwrap();
+        loaded.launch().unwrap();
+        let error = RelativeError::between(&loaded.f64s(problem.output()).unwrap(), &expected);
+        assert!(error.is_within(1e-12), "{place}: {error:?}");
+    }
+    let refused = MatrixGroups { shared_points: Some(4), one_sub_group: true, ..MatrixGroups::default() };
+    let error = transform(&problem.lowered, &Mapping::from(refused)).unwrap_err().to_string();
+    assert!(error.contains("leave `one_sub_group` and `point_tiles` out"), "{error}");
+    let refused = MatrixGroups { shared_points: Some(1), ..MatrixGroups::default() };
+    let error = transform(&problem.lowered, &Mapping::from(refused)).unwrap_err().to_string();
+    assert!(error.contains("2 to 32"), "{error}");
 }
 
 /// Ten degrees of freedom are eight and two: the last instruction of an evaluation has four terms,

@@ -19,6 +19,9 @@ pub(super) struct Lanes {
     pub(super) items: Vec<Loop>,
     /// On `l.1`.
     pub(super) sub_groups: Vec<Loop>,
+    /// What is in local memory of degrees of freedom, and of factors at points.
+    pub(super) values: Vec<Array>,
+    pub(super) factors: Vec<Array>,
 }
 
 /// Maps the loop `cell`, a copy of that of `program`, to a group a cell: rows, degrees of freedom and
@@ -37,8 +40,8 @@ pub(super) fn cell_groups(
     let inside = [Selection::Inside(cell.into()), Selection::Tag(stage::SCATTER.into())];
     s.apply(MakeAtomic { insns: Selection::All(inside.to_vec()) })?;
     let gathers: Vec<_> = program.evaluated().into_iter().map(|k| &program.gathers[k]).collect();
-    let mut local: Vec<Array> = gathers.iter().map(|g| own(&g.array)).collect();
-    local.extend(program.per_cell.iter().chain(program.results.iter().map(|r| &r.array)).map(own));
+    let of_dofs = gathers.iter().map(|g| &g.array).chain(program.results.iter().map(|r| &r.array));
+    let mut lanes = Lanes { values: of_dofs.map(own).collect(), ..Lanes::default() };
     let mut spread: Vec<(Loop, i64)> = gathers.iter().map(|g| (copy(&g.dofs), g.count)).collect();
     for result in &program.results {
         spread.extend([&result.zero, &result.scatter].map(|l| (copy(l), result.count)));
@@ -57,7 +60,7 @@ pub(super) fn cell_groups(
         for products in &block.products {
             for factor in &block.factors {
                 s.expand(own(factor), [&quad])?;
-                local.push(own(factor));
+                lanes.factors.push(own(factor));
             }
             let rows = copy(&products.rows);
             let sum = s.distribute_one(&quad, &rows, &format!("{quad}_sum"))?;
@@ -67,10 +70,10 @@ pub(super) fn cell_groups(
         }
         spread.push((quad, points));
     }
-    for array in &local {
+    let of_cell: Vec<Array> = program.per_cell.iter().map(own).collect();
+    for array in lanes.values.iter().chain(&of_cell).chain(&lanes.factors) {
         s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
     }
-    let mut lanes = Lanes::default();
     for (iname, count) in spread {
         let names = ["round", "lane"].map(|end| format!("{iname}_{end}"));
         let [round, lane] = s.split_as(&iname, LANES, [&names[0], &names[1]])?;

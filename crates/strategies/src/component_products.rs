@@ -2,7 +2,7 @@
 //! tables, and all work-items share the pointwise group.
 
 use super::fragments::{
-    Axes, CELLS, Nest, Product, TILE, exactly, fragment, lay_out, lay_out_spread_table, product,
+    Axes, CELLS, Nest, Product, TILE, exactly, fragment, lay_out_of, lay_out_spread_table, product,
     short_product,
 };
 use kingpost_forms::program::{Block, Evaluation, Products};
@@ -36,12 +36,23 @@ pub(super) struct Quadrature<'p> {
     /// Degrees of freedom of a component, if the last ones are multiplied by instructions of half
     /// the length.
     pub(super) short: Option<i64>,
+    /// If the sub-groups of a group share points and rows, how.
+    pub(super) shared: Option<Shared>,
+}
+
+/// How the sub-groups of a group share a quadrature loop: each evaluates at a tile of points of its
+/// own, for all components, and adds to rows of its own from the factors of all of them.
+#[derive(Clone, Copy)]
+pub(super) struct Shared {
+    pub(super) sub_groups: i64,
+    /// Rows of the result that a sub-group has.
+    pub(super) rows: i64,
 }
 
 impl Quadrature<'_> {
-    /// Points whose values are in local memory together.
-    pub(super) const fn points_at_a_time(&self) -> i64 {
-        TILE * self.tiles
+    /// Points that a group has at a time.
+    pub(super) fn points_at_a_time(&self) -> i64 {
+        TILE * self.tiles * self.shared.map_or(1, |shared| shared.sub_groups)
     }
 
     /// Whether these are several tiles.
@@ -114,12 +125,20 @@ pub(super) fn products(
 ) -> Result<(), TransformError> {
     let Quadrature { block, evaluated, products, of_tables, .. } = quadrature;
     let wide = quadrature.is_wide();
-    let [tile, point] =
+    let [tile, mut point] =
         s.split_as(&block.quad, quadrature.points_at_a_time(), ["point_tile", "point_init"])?;
+    let mut own_points = None;
+    if quadrature.shared.is_some() {
+        let [own, inner] = s.split_as(&point, TILE, ["point_sub_group", "point_own"])?;
+        (own_points, point) = (Some(own), inner);
+    }
     for array in rolled.values().chain(&rolled.factors) {
+        own_points.iter().try_for_each(|own| s.expand(array, [own]).map(drop))?;
         s.expand(array, [cells, &point])?;
     }
-    s.interchange(cells, &tile)?;
+    for outer in [&tile].into_iter().chain(&own_points) {
+        s.interchange(cells, outer)?;
+    }
     let starts: Vec<String> = evaluated
         .iter()
         .map(|e| String::from(&e.evaluation.dofs))
@@ -142,24 +161,28 @@ pub(super) fn products(
     axes.add(fragment(s, &Nest { cells: cells.clone(), columns: point }, wide)?);
     let mut calls = evaluations(s, quadrature, rolled, &nests, axes)?;
     let copies = at_points(s, &values, rolled, quadrature, axes)?;
-    s.reorder([&rolled.multiply, &multiply.cells, &multiply.columns, &products.rows])?;
+    let (owner, rows) = own_rows(s, quadrature, own_points, &multiply, axes)?;
+    let of_product = [&rolled.multiply, &multiply.cells, &multiply.columns, &rows];
+    s.reorder(owner.iter().chain(of_product))?;
     axes.add_components(&rolled.multiply);
     let (part, columns) = tile_of_points(s, &multiply, wide)?;
-    let nest = product(s, &multiply.cells, &products.rows, &columns, false)?;
-    if axes.one_sub_group {
+    let nest = product(s, &multiply.cells, &rows, &columns, false)?;
+    if axes.all_components {
         for inner in part.iter().chain(&nest.tiles) {
             s.interchange(&rolled.multiply, inner)?;
         }
     }
     axes.unrolled.extend(part);
     calls.push((nest, first_insns(of_tables)));
+    let in_front = if quadrature.shared.is_some() { 2 } else { 1 };
     for array in rolled.values() {
-        lay_out(s, array, wide, true)?;
+        lay_out_of(s, array, in_front, wide, true)?;
         axes.fragments.push(array.clone());
     }
     for array in copies.iter().chain(&rolled.factors) {
-        lay_out(s, array, wide, axes.one_sub_group)?;
-        if axes.one_sub_group { &mut axes.fragments } else { &mut axes.local }.push(array.clone());
+        let is_held = axes.all_components && quadrature.shared.is_none();
+        lay_out_of(s, array, in_front, wide, is_held)?;
+        if is_held { &mut axes.fragments } else { &mut axes.local }.push(array.clone());
     }
     for table in &products.tables {
         if !axes.tables.contains(table) {
@@ -171,6 +194,25 @@ pub(super) fn products(
         nest.to_calls(s, &insns, axes)?;
     }
     Ok(())
+}
+
+/// The rows that a sub-group has, and the loop over sub-groups around them, if these share rows. The
+/// products are then after all points that a group has at a time, `points` of which a sub-group each
+/// has evaluated.
+fn own_rows(
+    s: &mut Schedule,
+    quadrature: &Quadrature<'_>,
+    points: Option<Loop>,
+    multiply: &Nest,
+    axes: &mut Axes,
+) -> Result<(Option<Loop>, Loop), TransformError> {
+    let rows = &quadrature.products.rows;
+    let (Some(points), Some(shared)) = (points, quadrature.shared) else { return Ok((None, rows.clone())) };
+    let evaluated_by = s.distribute_one(&points, &multiply.cells, "point_evaluated_by")?;
+    let [owner, rows] = s.split_as(rows, shared.rows, ["row_sub_group", "row_own"])?;
+    axes.sub_groups.extend([points, owner.clone()]);
+    axes.unrolled.push(evaluated_by);
+    Ok((Some(owner), rows))
 }
 
 /// The functions at the points, one nest each, with the statements that become instructions.
@@ -189,23 +231,45 @@ fn evaluations(
         axes.add_components(component);
         let insns = first_insns(&e.of_tables);
         if let (Some(count), false) = (quadrature.short, wide) {
-            calls.extend(short_product(s, nest, dofs, count, insns)?);
+            let nests = short_product(s, nest, dofs, count, insns)?;
+            if quadrature.shared.is_some() {
+                tables_once(s, component, &nests, axes)?;
+            }
+            calls.extend(nests);
             continue;
         }
         let (part, columns) = tile_of_points(s, nest, wide)?;
         let nest = product(s, &nest.cells, &columns, dofs, true)?;
         // tables are read once for all components of a sub-group, values of degrees of freedom once
         // for all tiles of points
-        for outer in part.iter().chain(axes.one_sub_group.then_some(component)) {
+        for outer in part.iter().chain(axes.all_components.then_some(component)) {
             nest.tiles.iter().try_for_each(|tile| s.interchange(outer, tile).map(drop))?;
         }
-        if let (Some(part), true) = (&part, axes.one_sub_group) {
+        if let (Some(part), true) = (&part, axes.all_components) {
             s.interchange(component, part)?;
         }
         axes.unrolled.extend(part);
         calls.push((nest, insns));
     }
     Ok(calls)
+}
+
+/// Reads the tables of neighbouring nests once for all components of a sub-group.
+fn tables_once(
+    s: &mut Schedule,
+    component: &Loop,
+    nests: &[(Product, Vec<String>)],
+    axes: &mut Axes,
+) -> Result<(), TransformError> {
+    let mut components = vec![component.clone()];
+    for (k, (nest, _)) in nests.iter().enumerate().skip(1) {
+        components.push(s.distribute_one(&components[k - 1], &nest.lanes[0], "component_short")?);
+        axes.add_components(&components[k]);
+    }
+    for (component, (nest, _)) in components.iter().zip(nests) {
+        nest.tiles.iter().try_for_each(|tile| s.interchange(component, tile).map(drop))?;
+    }
+    Ok(())
 }
 
 /// The tiles of the points of a nest, in a loop around it, and the points of a tile.
@@ -227,7 +291,7 @@ fn at_points(
     quadrature: &Quadrature<'_>,
     axes: &mut Axes,
 ) -> Result<Vec<Array>, TransformError> {
-    if axes.one_sub_group {
+    if axes.all_components {
         axes.add(fragment(s, nest, quadrature.is_wide())?);
         return Ok(Vec::new());
     }

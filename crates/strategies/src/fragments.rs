@@ -50,6 +50,8 @@ pub(super) struct Axes {
     pub(super) fragments: Vec<Array>,
     /// In local memory.
     pub(super) local: Vec<Array>,
+    /// In local memory, of cells that fill no block, where they share the place of others.
+    pub(super) of_rest: Vec<Array>,
     /// Loops that are an instruction each.
     pub(super) calls: Vec<Loop>,
     /// The same of instructions with half of the terms.
@@ -58,8 +60,8 @@ pub(super) struct Axes {
     pub(super) tables: Vec<Array>,
     /// How many of them, the first ones, have a copy in local memory.
     pub(super) kept_tables: u64,
-    /// Whether a sub-group has all components of its cells, and no other one is in the group.
-    pub(super) one_sub_group: bool,
+    /// Whether a sub-group has all components of its cells.
+    pub(super) all_components: bool,
 }
 
 impl Axes {
@@ -81,7 +83,7 @@ impl Axes {
 
     /// A loop over components: a sub-group each, or written out in one.
     pub(super) fn add_components(&mut self, component: &Loop) {
-        if self.one_sub_group { &mut self.unrolled } else { &mut self.sub_groups }.push(component.clone());
+        if self.all_components { &mut self.unrolled } else { &mut self.sub_groups }.push(component.clone());
     }
 }
 

@@ -85,7 +85,8 @@ impl Combinator for InOrbits {
         }
         if program.evaluated().len() == 1 {
             let all = MatrixGroups::that_pay(symmetric.kernel(), &program).into_iter();
-            found.extend(all.filter(|m| !m.short_terms).map(|m| Mapping::from(m).with_orbits()));
+            let all = all.filter(|m| !m.short_terms && m.shared_points.is_none());
+            found.extend(all.map(|m| Mapping::from(m).with_orbits()));
         }
         if let Some(sizes) = matrix_orbit_sizes(symmetric.kernel(), &program, &orbits) {
             let of_group = |groups: u64| question.local_bytes / (groups / MULTIPROCESSORS).max(1);

@@ -160,7 +160,7 @@ impl Plan<'_> {
         let modes = cells.split_off(3);
         let [geometry, zero, combine] = exactly(s, cells, "geometry, zeros and combinations")?;
 
-        let mut axes = Axes { one_sub_group: self.args.one_sub_group, ..Axes::default() };
+        let mut axes = Axes { all_components: self.args.one_sub_group, ..Axes::default() };
         for (component, cells, columns, inner) in [
             (&rolled.zero, zero, &result.zero, None),
             (&rolled.combine, combine, &parts.combine, None),
@@ -234,7 +234,7 @@ impl Plan<'_> {
             let lanes = cell_groups(s, program, rest, REST, items[1].unsigned_abs())?;
             axes.items.extend(lanes.items);
             // the only sub-group has these loops, of one iteration, to itself
-            let others = lanes.sub_groups.into_iter().filter(|_| !axes.one_sub_group);
+            let others = lanes.sub_groups.into_iter().filter(|_| !self.args.one_sub_group);
             axes.sub_groups.extend(others.collect::<Vec<_>>());
         }
         dealt.into_iter().for_each(|flat| axes.take(flat, items));
@@ -313,7 +313,7 @@ fn quadrature<'p>(
     let of_tables = by_table(&insns, &products.tables, &parts.results, true)?;
     let all = block.points / TILE;
     let tiles = (1..=tiles.min(all)).rev().find(|tiles| all % tiles == 0)?;
-    Some(Quadrature { block, evaluated, products, of_tables, tiles, short: None })
+    Some(Quadrature { block, evaluated, products, of_tables, tiles, short: None, shared: None })
 }
 
 /// The statements of a loop by what they write, one of some arrays, each in order of components.

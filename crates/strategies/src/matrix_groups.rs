@@ -2,21 +2,23 @@
 
 use super::blocks::{behind, gathers_first, statements, written};
 use super::cell_groups::cell_groups;
-use super::component_products::{Evaluated, Quadrature, RolledBlock, of_table, products, roll_block};
-use super::fragments::{Axes, CELLS, LANES, Nest, TILE, exactly, fragment, lay_out, spread_columns, tiled};
+use super::component_products::{Evaluated, Quadrature, RolledBlock, Shared, of_table, products, roll_block};
+use super::fragments::{
+    Axes, CELLS, LANES, Nest, TILE, exactly, fragment, lay_out, lay_out_of, spread_columns, tiled,
+};
 use super::matrix_group_orbits::matrix_group_orbits;
 use super::modes::factor;
 use super::show_parts;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, Staged, check_parts, deal_parts, roll_gathers, stage_results};
-use crate::strategy::{Arguments, CombinedOrbits, Needs, Question, Stopped, Strategy, Work};
+use crate::strategy::{Arguments, CombinedOrbits, Needs, Question, Stopped, Strategy, StrategyError, Work};
 use kingpost_forms::program::{CellProgram, Gather, NotAnAction};
 use kingpost_ir::{AddressSpace, AxisTag, Kernel};
 use kingpost_primitives::ScheduleSteps;
 use kingpost_primitives::intrinsics::{MMA_M16N8K4_F64, MMA_M16N8K8_F64};
 use kingpost_primitives::primitives::{
-    AliasStorage, ContractArray, DeclareCallee, LaunchHint, PadInames, ReplaceWithIntrinsic, SetAddressSpace,
-    SplitIname, SplitLives, Tail,
+    AliasStorage, ContractArray, DeclareCallee, JoinArrays, LaunchHint, PadInames, ReplaceWithIntrinsic,
+    SetAddressSpace, SplitArrayAxis, SplitIname, SplitLives, Tail, TransposeArrayAxes,
 };
 use kingpost_primitives::schedule::{Array, Loop};
 use kingpost_primitives::{Schedule, TransformError};
@@ -76,7 +78,15 @@ impl<'p> Parts<'p> {
             }
             let insns = products.insns.iter().map(String::from).collect();
             let of_tables = by_table(insns, &products.tables, &tiled.element.array, true)?;
-            blocks.push(Quadrature { block, evaluated, products, of_tables, tiles: 1, short: None });
+            blocks.push(Quadrature {
+                block,
+                evaluated,
+                products,
+                of_tables,
+                tiles: 1,
+                short: None,
+                shared: None,
+            });
         }
         Ok(Self { gathers, components, count, blocks })
     }
@@ -127,6 +137,12 @@ pub struct MatrixGroups {
     /// at points stay in registers then, and nobody waits for others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_sub_group: bool,
+    /// Sub-groups of a group, if they share points and rows instead of components: each evaluates
+    /// all components at a tile of points, whose values stay in its registers, and has some rows of
+    /// the result. Four keep all schedulers of a multiprocessor busy where three would leave one
+    /// without work. Not with one sub-group, and not with several tiles of points.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_points: Option<u32>,
     /// Degrees of freedom that are gathered and scattered separately, as in
     /// [`StraightCells`](super::StraightCells).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -139,16 +155,40 @@ impl MatrixGroups {
     }
 
     /// Sub-groups of a group.
-    pub(super) const fn sub_groups(&self, components: i64) -> i64 {
-        if self.one_sub_group { 1 } else { components }
+    pub(super) fn sub_groups(&self, components: i64) -> i64 {
+        let alone = self.one_sub_group.then_some(1);
+        alone.or(self.shared_points.map(i64::from)).unwrap_or(components) // a component each, as said above
+    }
+
+    /// Rows of a result of `count`, in full tiles, as many for each sub-group that shares them.
+    fn rows(&self, count: i64) -> i64 {
+        let whole = TILE * self.shared_points.map_or(1, i64::from);
+        count + (-count).rem_euclid(whole)
+    }
+
+    fn check(&self) -> Result<(), StrategyError> {
+        let Some(found) = self.shared_points else { return Ok(()) };
+        if !(2..=32).contains(&found) {
+            let symbol = "the number of sub-groups that share points".into();
+            return Err(StrategyError::Parameter { symbol, found: found.into(), needed: "2 to 32".into() });
+        }
+        if self.one_sub_group || self.tiles() > 1 {
+            let reason =
+                "sub-groups that share points have a tile of points each; leave `one_sub_group` and \
+                          `point_tiles` out"
+                    .into();
+            return Err(StrategyError::Unsuited { strategy: Self::NAME, reason });
+        }
+        Ok(())
     }
 }
 
 impl fmt::Display for MatrixGroups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { resident_groups, point_tiles, short_terms, one_sub_group, parts } = self;
+        let Self { resident_groups, point_tiles, short_terms, one_sub_group, shared_points, parts } = self;
         f.write_str("matrix groups")?;
         f.write_str(if *one_sub_group { " of one sub-group" } else { "" })?;
+        shared_points.map_or(Ok(()), |n| write!(f, " of {n} sub-groups that share points"))?;
         resident_groups.map_or(Ok(()), |groups| write!(f, ", {groups} at a time"))?;
         point_tiles.map_or(Ok(()), |tiles| write!(f, ", {} points at a time", 8 * tiles))?;
         f.write_str(if *short_terms { ", short terms" } else { "" })?;
@@ -165,6 +205,7 @@ impl Arguments for MatrixGroups {
 impl Strategy for MatrixGroups {
     fn apply(&self, on: &mut Work<'_>) -> Result<(), Stopped> {
         let form = on.form();
+        self.check()?;
         let s = on.schedule();
         let before = s.clone();
         match factor(s, &*form.program()?, TILE as u32) {
@@ -180,6 +221,10 @@ impl Strategy for MatrixGroups {
         let short = self.short_terms.then_some(parts.count);
         for quadrature in &mut parts.blocks {
             (quadrature.tiles, quadrature.short) = (self.tiles(), short);
+            quadrature.shared = self.shared_points.map(|n| {
+                let sub_groups = i64::from(n);
+                Shared { sub_groups, rows: self.rows(parts.count) / sub_groups }
+            });
         }
         Plan { program: &program, parts: &parts, args: self }.map(s)?;
         let groups = self.resident_groups;
@@ -202,7 +247,7 @@ impl Strategy for MatrixGroups {
     }
 
     fn in_orbits(&self, on: &mut Work<'_>, how: CombinedOrbits) -> Result<(), Stopped> {
-        if how != CombinedOrbits::default() || self.short_terms {
+        if how != CombinedOrbits::default() || self.short_terms || self.shared_points.is_some() {
             return Err(how.refused(self));
         }
         let orbits = how.lower(on)?;
@@ -224,14 +269,20 @@ const RESIDENT_SUB_GROUPS: i64 = 12;
 /// elasticity, with 60, takes 1.35 ms so and 1.69 with a sub-group a component (H200, 2026-11-26).
 const HELD_RESULTS: i64 = 64;
 
+/// Sub-groups that share points: one a scheduler of a multiprocessor, of which three would leave one
+/// without work and six two with half of it. 3-D P6 hyperelasticity takes 52.7 ms so, and 69.6 with a
+/// sub-group a component, P5 21.0 and 27.9 (H200, 2026-11-29, printed kernels that were rewritten).
+const SHARING_SUB_GROUPS: u32 = 4;
+
 /// Registers for this many groups of one sub-group are asked for, which 2-D P4 hyperelasticity gains
 /// by: 1.99 ms instead of 2.15; with more degrees of freedom it spills (H200, 2026-11-26).
 const RESIDENT_ALONE: u32 = 10;
 
 impl MatrixGroups {
     /// A sub-group for each component, with the registers that the compiler takes and with those for
-    /// [`RESIDENT_SUB_GROUPS`], and one for all, each also with instructions of half the length where
-    /// the last degrees of freedom are as few; nothing where there are too few of them.
+    /// [`RESIDENT_SUB_GROUPS`], one for all, and some that share points, each also with instructions of
+    /// half the length where the last degrees of freedom are as few; nothing where there are too few of
+    /// them.
     pub(super) fn that_pay(kernel: &Kernel, program: &CellProgram) -> Vec<Self> {
         if matrix_group_dofs(kernel, program).is_none_or(|n| n < MATRIX_GROUP_DOFS) {
             return Vec::new();
@@ -239,19 +290,20 @@ impl MatrixGroups {
         let shapes = program.results.iter().map(|r| (r.components, r.count));
         let Some((components, count)) = shapes.max() else { return Vec::new() };
         let groups = u32::try_from((RESIDENT_SUB_GROUPS / components.max(1)).max(1)).ok();
-        let mut shapes = vec![(None, false), (groups, false)];
+        let own = Self::default();
+        let mut shapes = vec![own.clone(), Self { resident_groups: groups, ..own.clone() }];
         // sixteen cells, 32 work-items, degrees of freedom in tiles of eight
         if components * ((count + 7) / 8) * 4 <= HELD_RESULTS {
-            shapes.extend([(None, true), (Some(RESIDENT_ALONE), true)]);
+            let alone = Self { one_sub_group: true, ..own.clone() };
+            shapes.extend([alone.clone(), Self { resident_groups: Some(RESIDENT_ALONE), ..alone }]);
+        }
+        // two components leave no scheduler without work
+        if components % 2 == 1 {
+            shapes.push(Self { shared_points: Some(SHARING_SUB_GROUPS), ..own });
         }
         let lengths: &[bool] = if (1..=4).contains(&(count % 8)) { &[false, true] } else { &[false] };
-        let of = |(resident_groups, one_sub_group), short_terms| Self {
-            resident_groups,
-            short_terms,
-            one_sub_group,
-            ..Self::default()
-        };
-        lengths.iter().flat_map(|short| shapes.iter().map(|shape| of(*shape, *short))).collect()
+        let of = |short: &bool, shape: &Self| Self { short_terms: *short, ..shape.clone() };
+        lengths.iter().flat_map(|short| shapes.iter().map(|shape| of(short, shape))).collect()
     }
 }
 
@@ -319,14 +371,17 @@ impl Plan<'_> {
         let points = cells.split_off(2);
         let [geometry, zero] = exactly(s, cells, "geometry and zeros")?;
 
-        let mut axes = Axes { one_sub_group: self.args.one_sub_group, ..Axes::default() };
+        let all_components = self.args.one_sub_group || self.args.shared_points.is_some();
+        let mut axes = Axes { all_components, ..Axes::default() };
         axes.add_components(&components.zero);
         axes.add_components(&components.store);
         for (cells, columns, component) in
             [(zero, &result.zero, &components.zero), (store, &result.scatter, &components.store)]
         {
-            s.reorder([component, &cells, columns])?;
-            axes.add(fragment(s, &Nest { cells, columns: columns.clone() }, true)?);
+            let (owner, columns) = self.own_rows(s, columns)?;
+            s.reorder(owner.iter().chain([component, &cells, &columns]))?;
+            axes.sub_groups.extend(owner);
+            axes.add(fragment(s, &Nest { cells, columns }, true)?);
         }
         for ((quadrature, of_block), cells) in parts.blocks.iter().zip(&components.blocks).zip(&points) {
             products(s, quadrature, of_block, cells, &mut axes)?;
@@ -335,6 +390,15 @@ impl Plan<'_> {
         let ends = Ends { gather: &cell, geometry: &geometry, commit: &commit, staged: &staged, rest };
         self.ends(s, &ends, &components, &mut axes)?;
         self.place(s, &ends, &block, &axes)
+    }
+
+    /// The rows that a sub-group has of a loop over them, and the loop over sub-groups around these, if
+    /// they share rows.
+    fn own_rows(&self, s: &mut Schedule, rows: &Loop) -> Result<(Option<Loop>, Loop), TransformError> {
+        let Some(sub_groups) = self.args.shared_points else { return Ok((None, rows.clone())) };
+        let own = self.args.rows(self.parts.count) / i64::from(sub_groups);
+        let [owner, rows] = s.split_as(rows, own, ["row_sub_group", "row_own"])?;
+        Ok((Some(owner), rows))
     }
 
     /// A loop over components for each of what is done to one after the other.
@@ -373,15 +437,19 @@ impl Plan<'_> {
                 s.apply(ContractArray::new(array, 0))?;
             }
         }
-        if parts.count % TILE == 0 {
-            return Ok(());
-        }
+        let (terms, all_rows) = (tiled(parts.count), self.args.rows(parts.count));
         let result = &self.program.results[0];
-        let rows = parts.blocks.iter().map(|q| &q.products.rows);
-        let evaluated = parts.blocks.iter().flat_map(|q| &q.evaluated).map(|e| &e.evaluation.dofs);
-        let gathered = parts.gathers.iter().map(|g| &g.dofs);
-        let all = gathered.chain([&result.zero, &result.scatter]).chain(rows).chain(evaluated);
-        s.apply(PadInames::new(all, tiled(parts.count))).map(drop)
+        let rows =
+            [&result.zero, &result.scatter].into_iter().chain(parts.blocks.iter().map(|q| &q.products.rows));
+        if parts.count < terms {
+            let evaluated = parts.blocks.iter().flat_map(|q| &q.evaluated).map(|e| &e.evaluation.dofs);
+            let gathered = parts.gathers.iter().map(|g| &g.dofs);
+            s.apply(PadInames::new(gathered.chain(rows.clone()).chain(evaluated), terms))?;
+        }
+        if terms < all_rows {
+            s.apply(PadInames::new(rows, all_rows))?;
+        }
+        Ok(())
     }
 
     /// Both ends by all work-items, one degree of freedom after the other; the geometry by one
@@ -417,9 +485,14 @@ impl Plan<'_> {
         axes.items.push(ends.geometry.clone());
         if let Some(rest) = ends.rest {
             let lanes = cell_groups(s, program, rest, REST, items[1].unsigned_abs())?;
+            if self.args.shared_points.is_some() {
+                let factors = Array::named(s.fresh("factors_of_rest"));
+                s.apply(JoinArrays::new(&lanes.factors, &factors, 0))?;
+                axes.of_rest = lanes.values.into_iter().chain([factors]).collect();
+            }
             axes.items.extend(lanes.items);
             // the only sub-group has these loops, of one iteration, to itself
-            let others = lanes.sub_groups.into_iter().filter(|_| !axes.one_sub_group);
+            let others = lanes.sub_groups.into_iter().filter(|_| !self.args.one_sub_group);
             axes.sub_groups.extend(others.collect::<Vec<_>>());
         }
         dealt.into_iter().for_each(|flat| axes.take(flat, items));
@@ -429,8 +502,36 @@ impl Plan<'_> {
             spread_columns(s, array)?;
             axes.local.push(array.clone());
         }
-        lay_out(s, &result.array, true, true)?;
+        let mut in_front = 1;
+        if let Some(sub_groups) = self.args.shared_points {
+            // the sub-group that has a row is an axis of its own, which its index is
+            let (var, factor) =
+                (String::from(&result.array), self.args.rows(parts.count) / i64::from(sub_groups));
+            s.apply(SplitArrayAxis { var, axis: 1, factor })?;
+            s.apply(TransposeArrayAxes::new(&result.array, [0, 2, 1, 3]))?;
+            in_front = 2;
+        }
+        lay_out_of(s, &result.array, in_front, true, true)?;
         axes.fragments.push(result.array.clone());
+        Ok(())
+    }
+
+    /// What is added has the place of a function, and what cells that fill no block have, if it is
+    /// known, that of what others have: two groups then fit on a multiprocessor.
+    fn share_storage(&self, s: &mut Schedule, staged: &Staged, axes: &Axes) -> Result<(), TransformError> {
+        let gathered = self.parts.gathers.iter().map(|g| &g.array);
+        let factors = axes
+            .local
+            .iter()
+            .filter(|array| **array != staged.array && gathered.clone().all(|g| g != *array));
+        let mut places: Vec<Vec<&Array>> = gathered.clone().chain(factors).map(|array| vec![array]).collect();
+        places.iter_mut().take(1).for_each(|first| first.push(&staged.array));
+        places.iter_mut().zip(&axes.of_rest).for_each(|(place, array)| place.push(array));
+        for (k, place) in places.into_iter().enumerate().filter(|(_, place)| place.len() > 1) {
+            let storage =
+                s.fresh(&if k == 0 { "cell_values".into() } else { format!("{}_values", place[0]) });
+            s.apply(AliasStorage::new(place, storage))?;
+        }
         Ok(())
     }
 
@@ -451,8 +552,7 @@ impl Plan<'_> {
             s.apply(SetAddressSpace::new(array, AddressSpace::SubGroup))?;
         }
         s.tag_all(&axes.sub_groups, AxisTag::Local(1))?;
-        let vars = self.parts.gathers.iter().take(1).map(|g| &g.array).chain([&ends.staged.array]);
-        s.apply(AliasStorage { vars: vars.map(String::from).collect(), storage: s.fresh("cell_values") })?;
+        self.share_storage(s, ends.staged, axes)?;
         s.apply(DeclareCallee::new(MMA_M16N8K8_F64))?;
         for call in &axes.calls {
             s.apply(ReplaceWithIntrinsic::new([call], "mma_m16n8k8_f64"))?;

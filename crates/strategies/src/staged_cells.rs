@@ -373,7 +373,7 @@ fn place(
 ) -> Result<(), TransformError> {
     let rest = whole.and_then(|whole| whole.rest.as_ref());
     let lanes = rest.map(|rest| cell_groups(s, program, &rest.cell, REST, 1)).transpose()?;
-    let Lanes { items: of_rest, sub_groups } = lanes.unwrap_or_default(); // default: groups are whole
+    let Lanes { items: of_rest, sub_groups, .. } = lanes.unwrap_or_default(); // default: groups are whole
     items.extend(of_rest);
     s.tag_all(rounds, AxisTag::Unrolled)?;
     s.tag(group, AxisTag::Group(0))?;
