@@ -66,9 +66,10 @@ pub struct SolveArgs {
     /// (a polynomial of degree 4), amg (smoothed aggregation, set up on the device)
     #[arg(long, value_name = "NAME", default_value_t = PreconditionerKind::Jacobi, conflicts_with = "multigrid")]
     pub(super) preconditioner: PreconditionerKind,
-    /// What smooths: vertex-patch (colour by colour), inverse (the same by dense inverses),
-    /// additive (all at once, damped), chebyshev (all at once, under a polynomial), point (point
-    /// Gauss–Seidel)
+    /// What smooths: vertex-patch (colour by colour, by the fastest kernel that is known), fused
+    /// (the same from residuals), blended (the same from blended boundary values), inverse (the
+    /// same by dense inverses), additive (all at once, damped), chebyshev (all at once, under a
+    /// polynomial), point (point Gauss–Seidel)
     #[arg(long, value_name = "NAME", default_value = "vertex-patch", requires = "multigrid")]
     pub(super) smoother: MultigridSmoother,
     /// Numbers of the V-cycles: double, or single within GMRES in double (mixed)
@@ -206,8 +207,10 @@ impl SolveArgs {
 /// What smooths on the levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum MultigridSmoother {
-    /// Patches colour by colour.
+    /// Patches colour by colour, by the fastest kernel that is known.
     VertexPatch,
+    /// The same from the residual of a patch.
+    Fused,
     /// The same from values at the boundary of a patch alone, which are blended.
     Blended,
     /// The same with the inverse of a patch as a dense matrix.
@@ -224,12 +227,13 @@ impl MultigridSmoother {
     /// How the hierarchy smooths, in a precision.
     pub(super) fn options(self, precision: Precision) -> HierarchyOptions {
         let (variant, relaxation) = match self {
-            Self::VertexPatch => (Variant::Fused, Relaxation::Multiplicative),
-            Self::Blended => (Variant::Blended, Relaxation::Multiplicative),
-            Self::Inverse => (Variant::Inverse, Relaxation::Multiplicative),
-            Self::Additive => (Variant::Fused, Relaxation::Additive { degree: 1 }),
-            Self::Chebyshev => (Variant::Fused, Relaxation::Additive { degree: 3 }),
-            Self::Point => (Variant::Point, Relaxation::Multiplicative),
+            Self::VertexPatch => (None, Relaxation::Multiplicative),
+            Self::Fused => (Some(Variant::Fused), Relaxation::Multiplicative),
+            Self::Blended => (Some(Variant::Blended), Relaxation::Multiplicative),
+            Self::Inverse => (Some(Variant::Inverse), Relaxation::Multiplicative),
+            Self::Additive => (Some(Variant::Fused), Relaxation::Additive { degree: 1 }),
+            Self::Chebyshev => (Some(Variant::Fused), Relaxation::Additive { degree: 3 }),
+            Self::Point => (Some(Variant::Point), Relaxation::Multiplicative),
         };
         HierarchyOptions { precision, variant, relaxation, ..HierarchyOptions::default() }
     }
@@ -238,6 +242,7 @@ impl MultigridSmoother {
         let colours = 1 << axes;
         match self {
             Self::VertexPatch => format!("vertex patches in {colours} colours"),
+            Self::Fused => format!("vertex patches in {colours} colours, by residuals"),
             Self::Blended => format!("vertex patches in {colours} colours, by blended boundary values"),
             Self::Inverse => format!("vertex patches in {colours} colours, by dense inverses"),
             Self::Additive => "additive vertex patches, damped".to_owned(),

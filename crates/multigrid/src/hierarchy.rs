@@ -1,5 +1,6 @@
 //! The levels of a mesh on a device.
 
+use crate::arguments::taken;
 use crate::kernels::{Blocks, Operation, Variant};
 use crate::level::{At, Level, levels};
 use crate::line::Line;
@@ -115,7 +116,11 @@ impl<'d> Hierarchy<'d> {
         mesh: Option<&DeformedMesh>,
         options: HierarchyOptions,
     ) -> Result<Self, MultigridError> {
-        let HierarchyOptions { precision, variant, relaxation, smoother, steps } = options;
+        let info = device.info();
+        let (backend, on) = (info.backend, (info.backend, info.arch.as_str()));
+        let HierarchyOptions { precision, relaxation, smoother, steps, .. } = options;
+        let variant = options.variant_on(on, element, mesh.is_some());
+        let options = HierarchyOptions { variant: Some(variant), ..options };
         relaxation.check(variant)?;
         if steps == [0, 0] {
             return Err(MultigridError::NoSteps);
@@ -129,8 +134,6 @@ impl<'d> Hierarchy<'d> {
         }
         fits(device, bytes(element, cells, mesh.is_some(), options))?;
         let line = Line::new(element.degree)?;
-        let info = device.info();
-        let (backend, on) = (info.backend, (info.backend, info.arch.as_str()));
         let made = |operation, structure| -> Result<Executable, MultigridError> {
             Ok(device.compile(&program(operation, element, structure, precision, backend)?)?)
         };
@@ -478,21 +481,23 @@ impl Matrices {
             eigenvalues: of(&line.eigenvalues)?,
             prolongation: on_device(&line.prolongation)?,
             blending: match variant {
-                Variant::Blended => Some([
+                Some(Variant::Blended) => Some([
                     on_device(&line.to_modes())?,
                     on_device(&line.blend)?,
                     on_device(&line.flux)?,
                     of(&line.inverses(element.dimension))?,
                 ]),
-                Variant::Global | Variant::Separate | Variant::Fused | Variant::Inverse | Variant::Point => {
-                    None
-                }
+                Some(
+                    Variant::Global | Variant::Separate | Variant::Fused | Variant::Inverse | Variant::Point,
+                )
+                | None => None,
             },
             inverse: match variant {
-                Variant::Inverse => Some(on_device(&line.inverse(element.dimension))?),
-                Variant::Global | Variant::Separate | Variant::Fused | Variant::Blended | Variant::Point => {
-                    None
-                }
+                Some(Variant::Inverse) => Some(on_device(&line.inverse(element.dimension))?),
+                Some(
+                    Variant::Global | Variant::Separate | Variant::Fused | Variant::Blended | Variant::Point,
+                )
+                | None => None,
             },
         })
     }
@@ -512,15 +517,6 @@ fn download(device: &dyn Device, buffer: &Buffer, precision: Precision) -> Resul
 pub(crate) fn scale(element: Element, cells: usize) -> f64 {
     let h = 1.0 / cells as f64;
     h.powi(element.dimension.axes() as i32 - 2)
-}
-
-/// The arguments that a program takes: matrices that are part of its code are none.
-pub(crate) fn taken<'a>(
-    executable: &Executable,
-    mut args: Vec<(&'a str, Arg<'a>)>,
-) -> Vec<(&'a str, Arg<'a>)> {
-    args.retain(|(name, _)| executable.plan().args.iter().any(|arg| arg.name == *name));
-    args
 }
 
 /// A vector of a level that is given.
@@ -548,8 +544,9 @@ pub(crate) fn bytes(
         vectors.checked_add(mesh)
     };
     let inverse = match variant {
-        Variant::Inverse => (2 * element.degree as u64 - 1).checked_pow(2 * axes),
-        Variant::Global | Variant::Separate | Variant::Fused | Variant::Blended | Variant::Point => Some(0),
+        Some(Variant::Inverse) => (2 * element.degree as u64 - 1).checked_pow(2 * axes),
+        Some(Variant::Global | Variant::Separate | Variant::Fused | Variant::Blended | Variant::Point)
+        | None => Some(0),
     };
     inverse
         .and_then(|entries| entries.checked_mul(precision.bytes()))

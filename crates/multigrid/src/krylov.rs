@@ -1,6 +1,7 @@
 //! Poisson's equation by GMRES in double precision around a V-cycle in double or single.
 
-use crate::hierarchy::{bytes, fits, scale, taken};
+use crate::arguments::taken;
+use crate::hierarchy::{bytes, fits, scale};
 use crate::kernels::{Blocks, Operation};
 use crate::mesh::DeformedMesh;
 use crate::on_mesh::MeshArrays;

@@ -18,6 +18,7 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod ahead;
+mod arguments;
 mod blended;
 mod cycle;
 mod dimension;

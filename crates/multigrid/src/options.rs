@@ -2,7 +2,8 @@
 
 use crate::operation::{Operation, Variant};
 use crate::structure::Structure;
-use crate::{MultigridError, Precision};
+use crate::{Element, MultigridError, Precision};
+use kingpost_runtime::Backend;
 use serde::{Deserialize, Serialize};
 
 /// How a hierarchy computes.
@@ -10,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct HierarchyOptions {
     /// The numbers of all its vectors.
     pub precision: Precision,
-    /// The kernels of its smoother.
-    pub variant: Variant,
+    /// The kernels of its smoother; those of [`Variant::fastest`] if there are none.
+    pub variant: Option<Variant>,
     /// How the patches are put together.
     pub relaxation: Relaxation,
     /// The structure of those on patches; the fastest that is known if there is none.
@@ -24,10 +25,28 @@ impl Default for HierarchyOptions {
     fn default() -> Self {
         Self {
             precision: Precision::default(),
-            variant: Variant::default(),
+            variant: None,
             relaxation: Relaxation::default(),
             smoother: None,
             steps: [1, 1],
+        }
+    }
+}
+
+impl HierarchyOptions {
+    /// The kernels of its smoother on an architecture of a backend. All that may be chosen have
+    /// the results of [`Variant::Fused`].
+    pub(crate) fn variant_on(&self, on: (Backend, &str), element: Element, is_deformed: bool) -> Variant {
+        match self.variant {
+            Some(variant) => variant,
+            // sums of patches and a structure that is given are those of the fused kernel
+            None if is_deformed
+                || self.smoother.is_some()
+                || self.relaxation != Relaxation::Multiplicative =>
+            {
+                Variant::Fused
+            }
+            None => Variant::fastest(on, element, self.precision),
         }
     }
 }
@@ -98,5 +117,38 @@ pub(crate) const fn launched(
             Relaxation::Additive { .. },
             Variant::Global | Variant::Separate | Variant::Fused | Variant::Blended | Variant::Point,
         ) => &[Operation::PatchSolve],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Dimension;
+    use crate::structure::Structure;
+
+    #[test]
+    fn the_fastest_kernels_are_chosen_where_nothing_else_is_given() {
+        let element = |dimension, degree| Element { dimension, degree };
+        let cube = element(Dimension::Three, 7);
+        let hopper = (Backend::Cuda, "sm_90");
+        let by_default = HierarchyOptions::default();
+        assert_eq!(by_default.variant_on(hopper, cube, false), Variant::Blended);
+        for (on, of) in [
+            ((Backend::C, "x86_64"), cube),
+            ((Backend::Cuda, "sm_80"), cube),
+            (hopper, element(Dimension::Two, 7)),
+        ] {
+            assert_eq!(by_default.variant_on(on, of, false), Variant::Fused);
+        }
+        assert_eq!(by_default.variant_on(hopper, cube, true), Variant::Fused);
+        for options in [
+            HierarchyOptions { precision: Precision::Single, ..by_default },
+            HierarchyOptions { relaxation: Relaxation::Additive { degree: 1 }, ..by_default },
+            HierarchyOptions { smoother: Some(Structure::lines(1)), ..by_default },
+        ] {
+            assert_eq!(options.variant_on(hopper, cube, false), Variant::Fused, "{options:?}");
+        }
+        let point = HierarchyOptions { variant: Some(Variant::Point), ..by_default };
+        assert_eq!(point.variant_on(hopper, cube, false), Variant::Point);
     }
 }

@@ -1,7 +1,8 @@
 //! The smoother of a level: patches one after the other, or all at once under a polynomial.
 
 use crate::MultigridError;
-use crate::hierarchy::{Hierarchy, taken};
+use crate::arguments::taken;
+use crate::hierarchy::Hierarchy;
 use crate::level::At;
 use crate::on_mesh::MeshArrays;
 use crate::operation::Blocks;

@@ -1,6 +1,6 @@
 //! How a kernel is mapped onto a device: the choices, and the fastest that are known.
 
-use crate::operation::Operation;
+use crate::operation::{Operation, Variant};
 use crate::{Dimension, Element, Precision, mesh_plans};
 use kingpost_runtime::Backend;
 use serde::{Deserialize, Serialize};
@@ -177,6 +177,21 @@ impl Structure {
             return self;
         }
         Self::of(on, operation, element, precision)
+    }
+}
+
+impl Variant {
+    /// The fastest that is known of those with the results of [`Variant::Fused`] on an architecture
+    /// of a backend: blended values on a Hopper card in three dimensions and double precision (1.03
+    /// to 2.15 times as fast at degrees 1 to 8, results/h200/cui_2024.md, 2026-11-29).
+    #[must_use]
+    pub fn fastest((backend, arch): (Backend, &str), element: Element, precision: Precision) -> Self {
+        let measured = (element.dimension, precision) == (Dimension::Three, Precision::Double);
+        if backend == Backend::Cuda && arch.starts_with("sm_90") && measured && element.degree <= 8 {
+            Self::Blended
+        } else {
+            Self::Fused
+        }
     }
 }
 

@@ -499,7 +499,7 @@ fn print_resources(args: &ResourcesArgs) -> Result<(), Failure> {
 fn print_iterations(args: &IterationsArgs) -> Result<(), Failure> {
     let device = open(&args.device)?;
     let heads: String = args.degrees.iter().map(|k| format!(" Q{k} |")).collect();
-    let variant = if args.point { kernels::Variant::Point } else { kernels::Variant::Fused };
+    let variant = Some(if args.point { kernels::Variant::Point } else { kernels::Variant::Fused });
     let steps = <[u32; 2]>::try_from(&args.steps[..])
         .map_err(|_| usage(format!("--steps: {} numbers, needed two", args.steps.len())))?;
     let of_cycle = HierarchyOptions { variant, steps, ..HierarchyOptions::default() };

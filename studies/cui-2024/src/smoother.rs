@@ -184,7 +184,7 @@ impl Smoother {
             Some(Structure::Of(structure)) => Some(structure),
             Some(Structure::Published(_)) | None => None,
         };
-        let variant = self.variant.of_library();
+        let variant = Some(self.variant.of_library());
         HierarchyOptions { precision: self.precision, variant, smoother, ..HierarchyOptions::default() }
     }
 

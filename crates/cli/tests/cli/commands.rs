@@ -2110,6 +2110,7 @@ fn poisson_is_solved_by_multigrid() {
     let error = bad(&[&args[..], &mixed, &["--iterations", "1"]].concat(), 1);
     assert!(error.contains("too many iterations"), "{error}");
     for (name, said) in [
+        ("fused", "in 4 colours, by residuals"),
         ("blended", "in 4 colours, by blended boundary values"),
         ("inverse", "in 4 colours, by dense inverses"),
         ("additive", "additive vertex patches, damped"),

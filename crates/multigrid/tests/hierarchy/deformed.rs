@@ -402,7 +402,7 @@ fn meshes_that_there_are_not_are_refused() {
         Hierarchy::on(&*device, element, mesh, options).err().unwrap()
     };
     for variant in [Variant::Point, Variant::Blended] {
-        let options = HierarchyOptions { variant, ..HierarchyOptions::default() };
+        let options = HierarchyOptions { variant: Some(variant), ..HierarchyOptions::default() };
         let refused = on(&mesh, element(two, 2), options);
         assert!(matches!(refused, MultigridError::DeformedSmoother(of) if of == variant), "{refused}");
     }

@@ -277,8 +277,11 @@ fn variants_of_the_smoother_agree() {
                 [Variant::Fused, Variant::Blended, Variant::Global, Variant::Separate, Variant::Inverse]
                     .map(|variant| (*s, variant))
             }) {
-                let options =
-                    HierarchyOptions { variant, smoother: Some(structure), ..HierarchyOptions::default() };
+                let options = HierarchyOptions {
+                    variant: Some(variant),
+                    smoother: Some(structure),
+                    ..HierarchyOptions::default()
+                };
                 let other = Hierarchy::with(&*device, element, cells, options).unwrap();
                 let finest = fused.levels() - 1;
                 let mut random = Random(degree as u64);

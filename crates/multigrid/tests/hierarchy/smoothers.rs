@@ -20,7 +20,7 @@ fn with<'d>(
     variant: Variant,
     relaxation: Relaxation,
 ) -> Hierarchy<'d> {
-    let options = HierarchyOptions { variant, relaxation, ..HierarchyOptions::default() };
+    let options = HierarchyOptions { variant: Some(variant), relaxation, ..HierarchyOptions::default() };
     Hierarchy::with(device, element, cells, options).unwrap()
 }
 
@@ -208,7 +208,7 @@ fn smoothers_that_there_are_not_are_refused() {
     let device = open("c").unwrap();
     let refused = |variant, relaxation| {
         let options = HierarchyOptions {
-            variant,
+            variant: Some(variant),
             relaxation,
             precision: Precision::Double,
             ..HierarchyOptions::default()
