@@ -165,7 +165,14 @@ _Layout = tuple[bytes, bytes, list[tuple[int, int, int]], list[tuple[int, bytes]
 _OfPart = tuple[list[tuple[Program, bool, list[_Array], _Numbers]], list[bytes], int, Optional[_Layout]]
 
 class Parts:
-    def __init__(self, devices: list[str], output: str, fields: list[str], parts: list[_OfPart]) -> None: ...
+    def __init__(
+        self,
+        devices: list[str],
+        output: str,
+        fields: list[str],
+        parts: list[_OfPart],
+        processes: Optional[tuple[int, int, Any, Optional[bytes]]] = None,
+    ) -> None: ...
     @property
     def exchange(self) -> str: ...
     def apply(self, fields: list[list[tuple[int, bytes]]]) -> list[bytearray]: ...
@@ -177,6 +184,7 @@ class Parts:
         limits: tuple[float, float, int],
     ) -> tuple[list[bytearray], tuple[str, bool, list[float], float]]: ...
 
+def nccl_id() -> bytes: ...
 def bisect(points: bytes, dim: int, parts: int) -> bytearray: ...
 def solve_rows(
     device: str,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Optional, Union
 
 from kingpost import _kingpost
@@ -11,6 +11,7 @@ from kingpost.arrays import _about
 from kingpost.compiled import Argument
 from kingpost.errors import (
     ArgumentError,
+    DeviceError,
     DtypeError,
     FormError,
     ReadOnlyError,
@@ -20,6 +21,7 @@ from kingpost.errors import (
 from kingpost.operator import Operator, _of, jit
 from kingpost.part_arrays import Local, OfMesh, OfPart, argument_of, check_range, places_of
 from kingpost.partition import bisect, partition
+from kingpost.processes import Messages, check, connected
 from kingpost.solvers import Solution, _count, _reals, _size
 from kingpost.spaces import Json, parts, roles
 from kingpost.sparse import _host
@@ -68,15 +70,19 @@ class DividedOperator:
         """What a call takes, as of :attr:`kingpost.Operator.arguments`."""
         return self.operators[0].arguments
 
-    def divide(self, owners: Owners = "bisect", **arguments: Any) -> Division:
+    def divide(self, owners: Owners = "bisect", comm: Any = None, **arguments: Any) -> Division:
         """The form on a mesh that is divided among the devices.
 
         ``arguments`` are those of a call: maps, positions, lists of facets, functions and constants of the whole mesh.
         ``owners`` is the part of each cell, i32 ``[cells]``, as any partitioner gives it; or ``"metis"``, as
         :func:`kingpost.partition`; or ``"bisect"``: cells are divided by where they are, across the longest side of
         the box around them (Berger & Bokhari 1987).
+
+        With a communicator ``comm``, such as ``mpi4py.MPI.COMM_WORLD``, each process has one part, and calls this
+        with one device and the same arrays. So it calls the division, whose results are those of the whole mesh in
+        each process.
         """
-        return Division(self, owners, arguments)
+        return Division(self, owners, arguments, comm)
 
     def __call__(self, *outputs: Any, owners: Owners = "bisect", **arguments: Any) -> None:
         """Adds the form's result to an array; the mesh is divided at each call."""
@@ -97,9 +103,15 @@ class Division:
     cells and facets that add to it. :meth:`solve` solves a system without a matrix.
     """
 
-    def __init__(self, operator: DividedOperator, owners: Owners, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, operator: DividedOperator, owners: Owners, arguments: Mapping[str, Any], comm: Any = None) -> None:
         import numpy
 
+        self._comm = comm
+        if comm is not None:
+            check(comm, len(operator.operators))
+        count = len(operator.operators) if comm is None else comm.size
+        #: The parts of this process.
+        self._own = list(range(count)) if comm is None else [comm.rank]
         self._document = operator._document
         self._roles = roles(self._document)
         first = operator.operators[0]
@@ -114,12 +126,12 @@ class Division:
             raise ShapeError(f"the maps have {sorted(n_cells)} rows; needed one for each cell in all of them")
         self._n_cells = n_cells.pop()
         #: The part of each cell.
-        self.owners = self._found_owners(owners, len(operator.operators), given)
+        self.owners = self._found_owners(owners, count, given)
         self._kernels = [self._kernel(place, part, given) for place, part in enumerate(first.parts)]
         self._space: Optional[int] = self._output["spaces"][0] if self._output["spaces"] else None
         self._n = 0 if self._space is None else int(self._maps[self._space].max(initial=-1)) + 1
-        self._dof_owners = numpy.full(self._n, len(operator.operators), "i4")
-        for part in reversed(range(len(operator.operators))):
+        self._dof_owners = numpy.full(self._n, count, "i4")
+        for part in reversed(range(count)):
             if self._space is not None:
                 self._dof_owners[self._maps[self._space][self.owners == part]] = part
         #: The functions of the form that calls may give.
@@ -128,23 +140,55 @@ class Division:
             if entry["role"] != "coordinates" and entry["name"] in self._taken(first)
         )  # fmt: skip
         self._values = {name: self._function(name, given) for name in self.functions}
-        chosen = [[self._chosen(kernel, part) for kernel in self._kernels] for part in range(len(operator.operators))]
+        chosen = [[self._chosen(kernel, part) for kernel in self._kernels] for part in range(count)]
         self._parts = [self._of_part(part, of_kernels) for part, of_kernels in enumerate(chosen)]
         #: Functions whose values on the devices are others.
         self._stale: set[str] = set()
         # they keep the arrays that the engine copies
         views: list[Any] = []
-        whole = [
-            self._given(one, part, of_kernels, views)
-            for part, (one, of_kernels) in enumerate(zip(operator.operators, chosen))
-        ]
+        whole = [self._given(one, part, chosen[part], views) for part, one in zip(self._own, operator.operators)]
         devices = [one._device for one in operator.operators]
-        self._engine = _kingpost.Parts(devices, self._output["name"], list(self.functions), whole)
+        self._messages, processes = Messages(comm), None
+        if comm is not None:
+            self._check_alike()
+            processes = connected(comm, operator.operators[0].parts[0].compiled.device, self._messages)
+        self._engine = _kingpost.Parts(devices, self._output["name"], list(self.functions), whole, processes)
 
     @property
     def exchange(self) -> str:
         """How devices exchange numbers: ``nccl``, or through the memory of the ``host``."""
         return self._engine.exchange
+
+    def _check_alike(self) -> None:
+        """Takes the parts of cells of the first process, and refuses other meshes of others."""
+        import numpy
+
+        found = self._comm.allgather((self._n_cells, self._n, self.functions))
+        if any(one != found[0] for one in found):
+            raise ArgumentError(f"processes have meshes of {[one[0] for one in found]} cells; needed the same arrays in each")
+        owners = self._comm.bcast(self.owners, root=0)
+        if not all(self._comm.allgather(numpy.array_equal(owners, self.owners))):
+            raise ArgumentError("processes have other parts of cells; give `owners` as an array, the same in each")
+
+    def _all(self, call: Callable[[], tuple[Sequence[Any], Any]]) -> tuple[list[Array], Any]:
+        """The numbers of all parts, where a call gives those of this process, and what else it gives."""
+        import numpy
+
+        self._messages.begin()
+        if self._comm is None:
+            found, rest = call()
+            return [numpy.frombuffer(raw, "f8") for raw in found], rest
+        try:
+            own, error = call(), None
+        except Exception as failed:  # noqa: BLE001 - the other processes have to hear of any
+            own, error = ([], None), failed
+        # bytes are pickled as they are
+        all_parts = self._comm.allgather([bytes(raw) for raw in own[0]] if error is None else None)
+        if error is not None:
+            raise error
+        if None in all_parts:
+            raise DeviceError(f"process {all_parts.index(None)} failed; its own error says why")
+        return [numpy.frombuffer(raw, "f8") for of_process in all_parts for raw in of_process], own[1]
 
     def _taken(self, operator: Operator) -> set[str]:
         return {argument.name for argument in operator.arguments}
@@ -318,9 +362,8 @@ class Division:
         y = outputs[0] if outputs else functions.pop(name)
         self._check_result(y)
         changed = self._changed(functions)
-        found = self._engine.apply(changed)
-        for part, raw in enumerate(found):
-            values = numpy.frombuffer(raw, "f8")
+        found, _ = self._all(lambda: (self._engine.apply(changed), None))
+        for part, values in enumerate(found):
             if self._space is None:
                 y[0] += values[0]
                 continue
@@ -344,7 +387,7 @@ class Division:
 
     def _changed(self, functions: Mapping[str, Any]) -> list[list[tuple[int, bytes]]]:
         """New values of functions, by part."""
-        changed: list[list[tuple[int, bytes]]] = [[] for _ in self._parts]
+        changed: list[list[tuple[int, bytes]]] = [[] for _ in self._own]
         for name, values in {**{name: self._values[name] for name in self._stale}, **functions}.items():
             if name not in self.functions:
                 found = ", ".join(f"`{one}`" for one in self.functions) or "none"
@@ -355,8 +398,8 @@ class Division:
                 needed = list(self._values[name].shape)
                 raise _about(ShapeError, name, f"argument `{name}` has the shape {list(new.shape)}; needed {needed}")
             self._values[name] = new
-            for of_part, changes in zip(self._parts, changed):
-                local = Local(self, of_part, {})
+            for part, changes in zip(self._own, changed):
+                local = Local(self, self._parts[part], {})
                 changes.append((self.functions.index(name), local.field(name, new).tobytes()))
         self._stale.clear()
         return changed
@@ -406,10 +449,11 @@ class Division:
             raise _about(ArgumentError, "b", message)
         right = (right - self._of_prescribed(place, prescribed, right.shape)).reshape(-1)
         right[kept] = prescribed[kept]
-        found, report = self._engine.solve(place, self._systems(right, kept, inverse), method, limits)
+        systems = self._systems(right, kept, inverse)
+        found, report = self._all(lambda: self._engine.solve(place, systems, method, limits))
         x = numpy.where(kept, prescribed, 0.0)
-        for part, raw in enumerate(found):
-            x[self._owned_unknowns(part)] = numpy.frombuffer(raw, "f8")
+        for part, own in enumerate(found):
+            x[self._owned_unknowns(part)] = own
         reason, converged, residuals, seconds = report
         return Solution(x.reshape(numpy.shape(b)), converged, reason, residuals, seconds, 0.0)
 
@@ -485,8 +529,8 @@ class Division:
 
         assert self._space is not None
         systems = []
-        for part, of_part in enumerate(self._parts):
-            owned = self._owned_unknowns(part)
+        for part in self._own:
+            of_part, owned = self._parts[part], self._owned_unknowns(part)
             fixed = numpy.flatnonzero(kept[self._spread(of_part.dofs[self._space], self._space)]).astype("i4")
             systems.append((right[owned].tobytes(), fixed.tobytes(), inverse[owned].tobytes()))
         return systems

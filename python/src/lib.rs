@@ -69,6 +69,7 @@ fn _kingpost(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(solve::solve_rows, m)?)?;
     m.add_class::<parts::Parts>()?;
     m.add_function(wrap_pyfunction!(parts::bisect, m)?)?;
+    m.add_function(wrap_pyfunction!(parts::nccl_id, m)?)?;
     m.add_function(wrap_pyfunction!(bound::capturing, m)?)?;
     m.add_function(wrap_pyfunction!(command_line, m)?)?;
     m.add_function(wrap_pyfunction!(search_in, m)?)?;

@@ -3,17 +3,19 @@
 use crate::bind::{Array, Number, bind};
 use crate::failure::{self, Failure};
 use crate::program::{Program, lasting};
+use kingpost::runtime::cuda::nccl::UniqueId;
 use kingpost::runtime::{
     Arg, Buffer, Device, Foreign, RuntimeError, buffer_of, download_values, upload_values,
 };
 use kingpost::solve::{
     Argument, Communicator, ConjugateGradients, Constraints, DeviceForm, Diagonal, Exchange, Gmres,
-    GmresOptions, Halo, LinearMethod, LinearOptions, LinearReport, PartForm, PartFormOperator, PartLayout,
-    Partition, Preconditioning, PrescribedValues, Queue, SolveError, in_parts,
+    GmresOptions, Halo, HostCommunicator, LinearMethod, LinearOptions, LinearReport, Messages,
+    NcclCommunicator, PartForm, PartFormOperator, PartLayout, Partition, Preconditioning, PrescribedValues,
+    Queue, SolveError, in_parts,
 };
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyByteArray;
+use pyo3::types::{PyByteArray, PyBytes};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -35,13 +37,15 @@ type Report = (String, bool, Vec<f64>, f64);
 pub(crate) struct Parts {
     devices: Vec<&'static dyn Device>,
     exchange: Exchange,
+    /// Whether this is one part, and other processes have the others.
+    is_one_of_processes: bool,
     running: Mutex<Running>,
 }
 
 /// What a call uses alone.
 struct Running {
     parts: Vec<Part>,
-    /// Made by the first call, and again after one that failed.
+    /// Made again after a call that failed.
     communicators: Vec<Box<dyn Communicator>>,
 }
 
@@ -93,6 +97,58 @@ struct Part {
     result: Buffer,
     n_result: usize,
     halo: Option<Halo>,
+}
+
+/// The parts of other processes: which part this one is, how many there are, an object with the methods `send`,
+/// `receive` and `abandon`, and for NCCL the id of the communicator.
+type Processes = (usize, usize, Py<PyAny>, Option<PyBackedBytes>);
+
+/// Numbers to and from other processes, by an object of Python's.
+struct ByObject(Py<PyAny>);
+
+impl Messages for ByObject {
+    fn send(&self, peer: usize, numbers: Vec<f64>) -> Result<(), SolveError> {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_ne_bytes()).collect();
+        let sent = Python::attach(|py| self.0.call_method1(py, "send", (peer, PyBytes::new(py, &bytes))));
+        sent.map(drop).map_err(|error| SolveError::Messages { part: peer, reason: error.to_string() })
+    }
+
+    fn receive(&self, peer: usize) -> Result<Vec<f64>, SolveError> {
+        let received = Python::attach(|py| -> PyResult<Option<PyBackedBytes>> {
+            self.0.call_method1(py, "receive", (peer,))?.extract(py).map_err(PyErr::from)
+        });
+        match received {
+            Ok(Some(bytes)) => Ok(reals(&bytes)),
+            Ok(None) => Err(SolveError::PartEnded { part: peer }),
+            Err(error) => Err(SolveError::Messages { part: peer, reason: error.to_string() }),
+        }
+    }
+
+    fn abandon(&self) {
+        // there is nobody to tell of a failure
+        let _ = Python::attach(|py| self.0.call_method0(py, "abandon"));
+    }
+}
+
+/// What exchanges numbers with other processes, and how.
+fn of_process(
+    device: &'static dyn Device,
+    (rank, size, object, id): Processes,
+) -> Result<(Exchange, Box<dyn Communicator>), Failure> {
+    let Some(id) = id else {
+        let communicator = HostCommunicator::new(device, (rank, size), Box::new(ByObject(object)));
+        return Ok((Exchange::Host, Box::new(communicator)));
+    };
+    let wrong = |_| Failure::new("InternalError", "an id of NCCL's has 128 bytes");
+    let id = UniqueId(id.as_ref().try_into().map_err(wrong)?);
+    Ok((Exchange::Nccl, Box::new(NcclCommunicator::of_process(device, id, rank, size)?)))
+}
+
+/// What processes that exchange by NCCL have in common, which one of them makes.
+#[pyfunction]
+pub(crate) fn nccl_id(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
+    let id = failure::run(py, || Ok(UniqueId::new()?))?;
+    Ok(PyBytes::new(py, &id.0))
 }
 
 fn integers(bytes: &[u8]) -> Vec<i32> {
@@ -274,6 +330,10 @@ impl Parts {
         let Running { parts, communicators: kept } = &mut *running;
         // of a call that fails, some have ended
         let mut communicators = std::mem::take(kept);
+        if communicators.is_empty() && self.is_one_of_processes {
+            let message = "the exchange with other processes ended in an earlier call; divide the mesh again";
+            return Err(Failure::new("DeviceError", message));
+        }
         if communicators.is_empty() {
             communicators = self.exchange.communicators(&self.devices)?;
         }
@@ -296,12 +356,14 @@ impl Parts {
 impl Parts {
     /// Uploads what does not change of the parts. The values of the `fields` do.
     #[new]
+    #[pyo3(signature = (devices, output, fields, parts, processes=None))]
     fn new(
         py: Python<'_>,
         devices: Vec<String>,
         output: &str,
         fields: Vec<String>,
         parts: Vec<Given>,
+        processes: Option<Processes>,
     ) -> PyResult<Self> {
         failure::run(py, || {
             let devices: Vec<&'static dyn Device> =
@@ -309,9 +371,19 @@ impl Parts {
             let names: Vec<&str> = fields.iter().map(String::as_str).collect();
             let of_part = |(device, part)| Part::new(device, (output, &names[..]), part);
             let parts = in_parts(devices.iter().copied().zip(parts), of_part, of_part, has_ended)?;
-            let exchange = Exchange::between(&devices);
-            let running = Mutex::new(Running { parts, communicators: Vec::new() });
-            Ok(Self { devices, exchange, running })
+            let is_one_of_processes = processes.is_some();
+            let (exchange, communicators) = match (processes, &devices[..]) {
+                (Some(processes), [device]) => {
+                    let (exchange, communicator) = of_process(*device, processes)?;
+                    (exchange, vec![communicator])
+                }
+                _ => {
+                    let exchange = Exchange::between(&devices);
+                    (exchange, exchange.communicators(&devices)?)
+                }
+            };
+            let running = Mutex::new(Running { parts, communicators });
+            Ok(Self { devices, exchange, is_one_of_processes, running })
         })
     }
 

@@ -32,7 +32,7 @@ impl From<SolveError> for Failure {
             | SolveError::Code(_)
             | SolveError::NotInPart { .. }
             | SolveError::Unprepared => Self::new("InternalError", error.to_string()),
-            SolveError::Memory { .. } | SolveError::PartEnded { .. } => {
+            SolveError::Memory { .. } | SolveError::PartEnded { .. } | SolveError::Messages { .. } => {
                 Self::new("DeviceError", error.to_string())
             }
             SolveError::Form(_)

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import division_processes
 import engine
 import numpy as np
 import kingpost
@@ -234,3 +242,41 @@ def test_what_does_not_fit_is_refused():
     affine = kingpost.jit(form + ufl.TestFunction(u.ufl_function_space()) * ufl.dx, devices=["c"], names=names)
     with pytest.raises(kingpost.FormError, match="the form is not zero where `u` is"):
         affine.divide(**given).solve(b)
+
+
+def check_processes(found):
+    for of_process in found:
+        assert of_process.get("error") is None, of_process
+        assert of_process["action"] <= EQUAL and of_process["functional"] <= EQUAL, of_process
+        # a residual of 1e-12 times the condition, below 1e3
+        assert of_process["converged"] and max(of_process["solutions"]) <= 1e-9, of_process
+        assert "processes have other parts of cells" in of_process["refused"], of_process
+    assert found[0]["failed"].startswith("AttributeError")
+    assert found[1]["failed"] == "DeviceError: process 0 failed; its own error says why"
+
+
+def test_processes_have_a_part_each():
+    found = division_processes.all_of_them(["c"] * division_processes.PROCESSES)
+    check_processes(found)
+    assert {one["exchange"] for one in found} == {"host"}
+
+
+def test_processes_of_mpi_have_a_part_each():
+    pytest.importorskip("mpi4py", reason="skipped: mpi4py is missing (scripts/dolfinx-tests.sh has it)")
+    mpiexec = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
+    assert mpiexec, "mpi4py is there, but there is no mpiexec"
+    run = [mpiexec, "-n", str(division_processes.PROCESSES), sys.executable, "division_processes.py"]
+    env = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(run, cwd=Path(__file__).parent, env=env, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    check_processes(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_processes_that_do_not_fit_are_refused():
+    bilinear, u, names, given, n = poisson(2)
+    form = ufl.action(bilinear, u)
+    with pytest.raises(kingpost.ArgumentError, match="`comm` is a int without `rank`"):
+        kingpost.jit(form, devices=["c"], names=names).divide(comm=3, u=np.zeros(n), **given)
+    alone = division_processes.Pipes(0, [[None]])
+    with pytest.raises(kingpost.ArgumentError, match="`comm` has 1 processes, and `devices` 2 devices"):
+        kingpost.jit(form, devices=["c", "c"], names=names).divide(comm=alone, u=np.zeros(n), **given)

@@ -48,6 +48,7 @@ impl From<SolveError> for Failure {
             | SolveError::Unprepared
             | SolveError::NotInPart { .. }
             | SolveError::PartEnded { .. }
+            | SolveError::Messages { .. }
             | SolveError::NoSuchPart { .. }
             | SolveError::PartsForm { .. }
             | SolveError::NoDiagonal { .. } => Self::Refused(error.to_string()),

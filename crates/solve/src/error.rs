@@ -151,6 +151,14 @@ pub enum SolveError {
         /// The part.
         part: usize,
     },
+    /// Numbers of another process that do not come, or that it does not take.
+    #[error("numbers of part {part}: {reason}")]
+    Messages {
+        /// The part.
+        part: usize,
+        /// What the communicator of the processes says.
+        reason: String,
+    },
     /// A solve before its preconditioner was made.
     #[error("bug of kingpost: a system is solved before its preconditioner is made")]
     Unprepared,

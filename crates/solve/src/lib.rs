@@ -96,8 +96,8 @@ pub use options::{LinearOptions, ResidualNorm};
 #[cfg(feature = "cuda")]
 pub use parts::NcclCommunicator;
 pub use parts::{
-    Alone, Communicator, Halo, HostCommunicator, PartForm, PartFormOperator, PartLayout, PartMatrix,
-    PartMesh, PartRows, Partition, Repeatable, SharedPart, SystemMatrix, Wire, in_parts, layouts,
+    Alone, Communicator, Halo, HostCommunicator, Messages, PartForm, PartFormOperator, PartLayout,
+    PartMatrix, PartMesh, PartRows, Partition, Repeatable, SharedPart, SystemMatrix, Wire, in_parts, layouts,
 };
 pub use pattern::{DevicePattern, DeviceTerms, PatternKernels};
 pub use queue::{Item, Queue};

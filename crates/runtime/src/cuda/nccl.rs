@@ -1,4 +1,4 @@
-//! NCCL: what the cards of one host tell each other, put on streams.
+//! NCCL: what cards tell each other, put on streams.
 //!
 //! The library is loaded here and not by `cudarc`, which knows it as `libnccl.so` alone: wheels and
 //! the packages of distributions have `libnccl.so.2`.
@@ -21,6 +21,8 @@ type Comm = *mut c_void;
 type Code = c_int;
 type Plain = unsafe extern "C" fn() -> Code;
 type OfComm = unsafe extern "C" fn(Comm) -> Code;
+type InitRank = unsafe extern "C" fn(*mut Comm, c_int, UniqueId, c_int) -> Code;
+type GetId = unsafe extern "C" fn(*mut UniqueId) -> Code;
 type InitAll = unsafe extern "C" fn(*mut Comm, c_int, *const c_int) -> Code;
 type Transfer = unsafe extern "C" fn(u64, usize, c_int, c_int, Comm, sys::CUstream) -> Code;
 type AllReduce = unsafe extern "C" fn(u64, u64, usize, c_int, c_int, Comm, sys::CUstream) -> Code;
@@ -30,9 +32,30 @@ type Message = unsafe extern "C" fn(Code) -> *const c_char;
 const FLOAT64: c_int = 8;
 const SUM: c_int = 0;
 
+/// What tells the processes of one communicator apart from others, which one of them makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct UniqueId(pub [u8; 128]);
+
+impl UniqueId {
+    /// A new one, for a process to hand to the others.
+    ///
+    /// # Errors
+    /// No NCCL, or what it refuses.
+    pub fn new() -> Result<Self, RuntimeError> {
+        let nccl = load()?;
+        let mut id = Self([0; 128]);
+        // SAFETY: the value has the bytes of NCCL's.
+        nccl.done("ncclGetUniqueId", unsafe { (nccl.get_id)(&raw mut id) })?;
+        Ok(id)
+    }
+}
+
 /// A loaded NCCL.
 struct Nccl {
     init_all: InitAll,
+    init_rank: InitRank,
+    get_id: GetId,
     destroy: OfComm,
     abort: OfComm,
     group_start: Plain,
@@ -55,6 +78,8 @@ impl Nccl {
         unsafe {
             Some(Self {
                 init_all: *library.get(b"ncclCommInitAll").ok()?,
+                init_rank: *library.get(b"ncclCommInitRank").ok()?,
+                get_id: *library.get(b"ncclGetUniqueId").ok()?,
                 destroy: *library.get(b"ncclCommDestroy").ok()?,
                 abort: *library.get(b"ncclCommAbort").ok()?,
                 group_start: *library.get(b"ncclGroupStart").ok()?,
@@ -84,10 +109,12 @@ fn load() -> Result<&'static Nccl, Unavailable> {
     toolkit::load(&NCCL, &["libnccl.so.2", "libnccl.so"], Nccl::open, missing)
 }
 
-/// The communicators of some cards, one each.
+/// The communicators of the cards of this process, one each.
 struct Group {
     nccl: &'static Nccl,
     comms: Vec<Comm>,
+    /// The cards of all processes.
+    size: usize,
     /// Whether they were given up, and are no more.
     is_over: AtomicBool,
 }
@@ -101,7 +128,7 @@ impl Drop for Group {
     fn drop(&mut self) {
         if !self.is_over.load(Ordering::Acquire) {
             for comm in &self.comms {
-                // SAFETY: made in `Rank::of_devices`, destroyed once. There is nobody to tell of a failure.
+                // SAFETY: made by `Rank`, destroyed once. There is nobody to tell of a failure.
                 let _ = unsafe { (self.nccl.destroy)(*comm) };
             }
         }
@@ -146,32 +173,66 @@ pub struct Rank {
 // thread at a time, as it is not `Sync`.
 unsafe impl Send for Rank {}
 
+/// The numbers of cards, each of which is given once.
+fn cards(devices: &[&dyn Device]) -> Result<Vec<usize>, RuntimeError> {
+    let infos: Vec<_> = devices.iter().map(|device| device.info()).collect();
+    let indices: Vec<usize> = infos.iter().map(|info| info.index).collect();
+    let mut different = indices.clone();
+    different.sort_unstable();
+    different.dedup();
+    if different.len() < infos.len() || infos.iter().any(|info| info.backend != Backend::Cuda) {
+        let found: Vec<String> = infos.iter().map(|info| format!("`{}`", info.selector())).collect();
+        return Err(RuntimeError::NotCards { found: found.join(", ") });
+    }
+    Ok(indices)
+}
+
 impl Rank {
     /// Connects cards, each of which is given once; their ranks are in this order.
     ///
     /// # Errors
     /// Other devices, or a card twice; no NCCL; what NCCL refuses.
     pub fn of_devices(devices: &[&dyn Device]) -> Result<Vec<Self>, RuntimeError> {
-        let infos: Vec<_> = devices.iter().map(|device| device.info()).collect();
-        let mut indices: Vec<usize> = infos.iter().map(|info| info.index).collect();
-        indices.sort_unstable();
-        indices.dedup();
-        if indices.len() < infos.len() || infos.iter().any(|info| info.backend != Backend::Cuda) {
-            let found: Vec<String> = infos.iter().map(|info| format!("`{}`", info.selector())).collect();
-            return Err(RuntimeError::NotCards { found: found.join(", ") });
-        }
+        let indices = cards(devices)?;
         let nccl = load()?;
         super::context::count()?;
-        let ordinals: Vec<c_int> = infos.iter().map(|info| info.index as c_int).collect();
-        let mut comms: Vec<Comm> = vec![std::ptr::null_mut(); infos.len()];
+        let ordinals: Vec<c_int> = indices.iter().map(|index| *index as c_int).collect();
+        let mut comms: Vec<Comm> = vec![std::ptr::null_mut(); indices.len()];
         // SAFETY: both lists have as many elements as are announced.
         let code = unsafe { (nccl.init_all)(comms.as_mut_ptr(), comms.len() as c_int, ordinals.as_ptr()) };
         nccl.done("ncclCommInitAll", code)?;
-        let group = Arc::new(Group { nccl, comms, is_over: AtomicBool::new(false) });
-        (0..infos.len()).map(|rank| Self::new(rank, infos[rank].index, &group)).collect()
+        let size = comms.len();
+        let group = Arc::new(Group { nccl, comms, size, is_over: AtomicBool::new(false) });
+        (0..size).map(|rank| Self::new((rank, rank), indices[rank], &group)).collect()
     }
 
-    fn new(rank: usize, index: usize, group: &Arc<Group>) -> Result<Self, RuntimeError> {
+    /// Connects the card of this process with those of other processes, each of which calls this with the same
+    /// id and number of cards, and a rank of its own. It waits for all of them.
+    ///
+    /// # Errors
+    /// As [`Rank::of_devices`].
+    pub fn of_process(
+        device: &dyn Device,
+        id: UniqueId,
+        rank: usize,
+        size: usize,
+    ) -> Result<Self, RuntimeError> {
+        let index = cards(&[device])?[0];
+        let nccl = load()?;
+        let (card, info) = super::card::card(index)
+            .map_err(|e| driver_error(&format!("cuda:{index}"), "cuDeviceGetAttribute", e))?;
+        // NCCL takes the card of the context that is current
+        Context::new(card, info.name)?.enter()?;
+        let mut comm: Comm = std::ptr::null_mut();
+        // SAFETY: the pointer is to a value of this function, and the id is that of NCCL.
+        let code = unsafe { (nccl.init_rank)(&raw mut comm, size as c_int, id, rank as c_int) };
+        nccl.done("ncclCommInitRank", code)?;
+        let group = Arc::new(Group { nccl, comms: vec![comm], size, is_over: AtomicBool::new(false) });
+        Self::new((rank, 0), index, &group)
+    }
+
+    /// The card of a rank, whose communicator is at a place of the group.
+    fn new((rank, place): (usize, usize), index: usize, group: &Arc<Group>) -> Result<Self, RuntimeError> {
         let (device, info) = super::card::card(index)
             .map_err(|e| driver_error(&format!("cuda:{index}"), "cuDeviceGetAttribute", e))?;
         let context = Context::new(device, info.name)?;
@@ -184,7 +245,7 @@ impl Rank {
         };
         Ok(Self {
             rank,
-            comm: group.comms[rank],
+            comm: group.comms[place],
             group: Arc::clone(group),
             work: stream()?,
             transfers: stream()?,
@@ -203,7 +264,7 @@ impl Rank {
     /// How many cards there are.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.group.comms.len()
+        self.group.size
     }
 
     /// The stream of its kernels.
@@ -298,11 +359,11 @@ impl Rank {
         unsafe { result::stream::synchronize(self.work) }.map_err(self.context.failed("cuStreamSynchronize"))
     }
 
-    /// Gives all cards up, whose threads wait for this one no longer.
+    /// Gives all cards of this process up, whose threads wait for this one no longer.
     pub fn abandon(&self) {
         if !self.group.is_over.swap(true, Ordering::AcqRel) {
             for comm in &self.group.comms {
-                // SAFETY: made in `Rank::of_devices`; `is_over` keeps it from being used again.
+                // SAFETY: made by `Rank`; `is_over` keeps it from being used again.
                 let _ = unsafe { (self.group.nccl.abort)(*comm) };
             }
         }

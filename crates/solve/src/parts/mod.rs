@@ -26,7 +26,7 @@ pub use communicator::{Alone, Communicator, Repeatable};
 pub(crate) use communicator::{Guard, number};
 pub use form::{PartForm, PartFormOperator};
 pub use halo::Halo;
-pub use host::HostCommunicator;
+pub use host::{HostCommunicator, Messages};
 pub use layout::{PartLayout, PartMesh, layouts};
 pub use matrix::{PartMatrix, PartRows, SystemMatrix};
 #[cfg(feature = "cuda")]
