@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Optional, Union
 
 from kingpost import _kingpost
@@ -51,7 +52,11 @@ def on_devices(text: str, device: str, names: Sequence[str], options: dict[str, 
         raise FormError(message)
     if options["vector"] != "assembled" or options["cell_values"]:
         raise FormError("vectors of cells are for one device; several take those of the mesh: leave `vector` and `cell_values` out")
-    return DividedOperator([jit(text, name, **options) for name in names], document)
+    # kernels of several devices are proved and compiled side by side
+    different = list(dict.fromkeys(names))
+    with ThreadPoolExecutor(len(different)) as threads:
+        made = dict(zip(different, threads.map(lambda name: jit(text, name, **options), different)))
+    return DividedOperator([made[name] for name in names], document)
 
 
 class DividedOperator:
@@ -129,11 +134,15 @@ class Division:
         self.owners = self._found_owners(owners, count, given)
         self._kernels = [self._kernel(place, part, given) for place, part in enumerate(first.parts)]
         self._space: Optional[int] = self._output["spaces"][0] if self._output["spaces"] else None
-        self._n = 0 if self._space is None else int(self._maps[self._space].max(initial=-1)) + 1
+        #: The numbers that each map has.
+        self._sizes = {space: int(found.max(initial=-1)) + 1 for space, found in self._maps.items()}
+        self._n = 0 if self._space is None else self._sizes[self._space]
         self._dof_owners = numpy.full(self._n, count, "i4")
         for part in reversed(range(count)):
             if self._space is not None:
-                self._dof_owners[self._maps[self._space][self.owners == part]] = part
+                of_cells = self._maps[self._space].compress(self.owners == part, axis=0)
+                self._dof_owners[of_cells] = part
+        self._around = self._owners_around()
         #: The functions of the form that calls may give.
         self.functions = tuple(
             entry["name"] for entry in self._document["functions"]
@@ -141,12 +150,15 @@ class Division:
         )  # fmt: skip
         self._values = {name: self._function(name, given) for name in self.functions}
         chosen = [[self._chosen(kernel, part) for kernel in self._kernels] for part in range(count)]
-        self._parts = [self._of_part(part, of_kernels) for part, of_kernels in enumerate(chosen)]
+        with ThreadPoolExecutor() as threads:
+            self._parts = list(threads.map(self._of_part, range(count), chosen))
         #: Functions whose values on the devices are others.
         self._stale: set[str] = set()
         # they keep the arrays that the engine copies
         views: list[Any] = []
-        whole = [self._given(one, part, chosen[part], views) for part, one in zip(self._own, operator.operators)]
+        with ThreadPoolExecutor() as threads:
+            lists = threads.map(lambda one, part: self._given(one, part, chosen[part], views), operator.operators, self._own)
+            whole = list(lists)
         devices = [one._device for one in operator.operators]
         self._messages, processes = Messages(comm), None
         if comm is not None:
@@ -236,6 +248,23 @@ class Division:
             raise _about(ArgumentError, "owners", f"`owners` gives no cell to part {empty[0]}; use fewer devices")
         return found.astype("i4")
 
+    def _owners_around(self) -> tuple[Array, Array, Array]:
+        """The owner of all degrees of freedom of each cell, -1 where there are several; such cells, with the owners."""
+        import numpy
+
+        none = numpy.zeros(0, "i4")
+        if self._space is None:
+            return none, none, none
+        dofs = self._maps[self._space]
+        # column by column: rows are short
+        first = self._dof_owners.take(dofs[:, 0])
+        is_mixed = numpy.zeros(len(dofs), bool)
+        for column in range(1, dofs.shape[1]):
+            is_mixed |= self._dof_owners.take(dofs[:, column]) != first
+        mixed = numpy.flatnonzero(is_mixed)
+        first[mixed] = -1
+        return first, mixed, self._dof_owners[dofs[mixed]]
+
     def _kernel(self, place: int, part: Any, given: dict[str, Any]) -> OfMesh:
         import numpy
 
@@ -274,7 +303,11 @@ class Division:
 
         if self._space is None:
             return numpy.flatnonzero(self.owners[kernel.cells[:, 0]] == part)
-        of_cells = (self._dof_owners[self._maps[self._space]] == part).any(axis=1)
+        alone, mixed, owners = self._around
+        of_cells = alone == part
+        of_cells[mixed[(owners == part).any(axis=1)]] = True
+        if not kernel.is_listed:
+            return numpy.flatnonzero(of_cells)
         return numpy.flatnonzero(of_cells[kernel.cells].any(axis=1))
 
     def _of_part(self, part: int, chosen: list[Array]) -> OfPart:
@@ -286,8 +319,8 @@ class Division:
         cells = numpy.flatnonzero(is_own)
         dofs = {}
         for space, found in self._maps.items():
-            is_there = numpy.zeros(int(found.max(initial=-1)) + 1, bool)
-            is_there[found[cells]] = True
+            is_there = numpy.zeros(self._sizes[space], bool)
+            is_there[found.take(cells, axis=0)] = True
             dofs[space] = numpy.flatnonzero(is_there)
         owned = numpy.zeros(0, "i8")
         if self._space is not None:
@@ -300,9 +333,8 @@ class Division:
 
         of_part = self._parts[part]
         places = {space: places_of(dofs) for space, dofs in of_part.dofs.items()}
-        reads_ghosts = numpy.zeros(self._n_cells, bool)
-        if self._space is not None:
-            reads_ghosts = (self._dof_owners[self._maps[self._space]] != part).any(axis=1)
+        # of a functional nothing is exchanged
+        reads_ghosts = numpy.zeros(self._n_cells, bool) if self._space is None else self._around[0] != part
         local = Local(self, of_part, places)
         kernels = []
         for kernel, entities in zip(self._kernels, chosen):

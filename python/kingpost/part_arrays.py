@@ -84,7 +84,7 @@ class Local:
             case "function":
                 return self._shared(role, lambda: self._function(kernel, name, role))
             case "map":
-                make = lambda: self._places[role.place][division._maps[role.place][own]]  # noqa: E731
+                make = lambda: self._places[role.place].take(division._maps[role.place].take(own, axis=0))  # noqa: E731
                 # kernels over all cells have rows of their own
                 return make() if rows is not None else self._shared(role, make)
             case "states":

@@ -4,9 +4,7 @@ use crate::bind::{Array, Number, bind};
 use crate::failure::{self, Failure};
 use crate::program::{Program, lasting};
 use kingpost::runtime::cuda::nccl::UniqueId;
-use kingpost::runtime::{
-    Arg, Buffer, Device, Foreign, RuntimeError, buffer_of, download_values, upload_values,
-};
+use kingpost::runtime::{Arg, Buffer, Device, Foreign, RuntimeError};
 use kingpost::solve::{
     Argument, Communicator, ConjugateGradients, Constraints, DeviceForm, Diagonal, Exchange, Gmres,
     GmresOptions, Halo, HostCommunicator, LinearMethod, LinearOptions, LinearReport, Messages,
@@ -159,9 +157,19 @@ fn reals(bytes: &[u8]) -> Vec<f64> {
     bytes.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect()
 }
 
-fn bytes<'py>(py: Python<'py>, values: &[f64]) -> Bound<'py, PyByteArray> {
-    let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_ne_bytes()).collect();
-    PyByteArray::new(py, &bytes)
+/// A buffer with these bytes.
+fn uploaded(device: &dyn Device, bytes: &[u8]) -> Result<Buffer, RuntimeError> {
+    let buffer = device.allocate(bytes.len() as u64)?;
+    device.upload(&buffer, bytes)?;
+    Ok(buffer)
+}
+
+/// The bytes of the first numbers of a buffer.
+fn downloaded(device: &dyn Device, buffer: &Buffer, n: usize) -> Result<Vec<u8>, RuntimeError> {
+    let mut bytes = vec![0; buffer.bytes() as usize];
+    device.download(buffer, &mut bytes)?;
+    bytes.truncate(8 * n);
+    Ok(bytes)
 }
 
 /// Arrays that are on a device already, by where they lie on the host and their bytes: kernels share them.
@@ -174,10 +182,10 @@ impl Part {
         (kernels, fields, n_result, layout): Given,
     ) -> Result<Self, Stopped> {
         let [mut outer, mut inner] = [DeviceForm::default(), DeviceForm::default()];
-        let mut uploaded = Uploaded::new();
+        let mut known = Uploaded::new();
         for (program, is_outer, arrays, numbers) in &kernels {
             let form = if *is_outer { &mut outer } else { &mut inner };
-            add(form, device, program.get(), (output, names), (arrays, numbers), &mut uploaded)?;
+            add(form, device, program.get(), (output, names), (arrays, numbers), &mut known)?;
         }
         let halo = match layout {
             None => None,
@@ -191,7 +199,7 @@ impl Part {
                 Some(Halo::new(device, &layout)?)
             }
         };
-        let on_device = |values: &PyBackedBytes| buffer_of(device, &reals(values));
+        let on_device = |values: &PyBackedBytes| uploaded(device, values);
         Ok(Self {
             device,
             form: PartForm::of(outer, inner),
@@ -206,9 +214,9 @@ impl Part {
         &self,
         communicator: &dyn Communicator,
         fields: &[(usize, PyBackedBytes)],
-    ) -> Result<Vec<f64>, Stopped> {
+    ) -> Result<Vec<u8>, Stopped> {
         for (place, values) in fields {
-            upload_values(self.device, &self.fields[*place], &reals(values))?;
+            self.device.upload(&self.fields[*place], values)?;
         }
         self.device.fill(&self.result, 0)?;
         let given: Vec<&Buffer> = self.fields.iter().collect();
@@ -216,8 +224,7 @@ impl Part {
         self.form.add_to(&given, &self.result, &mut queue);
         communicator.perform(&queue)?;
         communicator.wait()?;
-        let found = download_values(self.device, &self.result)?;
-        Ok(found.into_iter().take(self.n_result).collect())
+        Ok(downloaded(self.device, &self.result, self.n_result)?)
     }
 
     fn solve(
@@ -226,19 +233,18 @@ impl Part {
         unknown: usize,
         (right, fixed, inverse): &Right,
         (method, options): (LinearMethod, LinearOptions),
-    ) -> Result<(Vec<f64>, LinearReport), Stopped> {
+    ) -> Result<(Vec<u8>, LinearReport), Stopped> {
         let device = self.device;
         let halo =
             self.halo.as_ref().ok_or_else(|| Failure::new("InternalError", "a functional is solved"))?;
-        let (b, fixed) = (reals(right), integers(fixed));
-        let n = b.len();
+        let (n, fixed) = (right.len() / 8, integers(fixed));
         let values = PrescribedValues { values: vec![0.0; fixed.len()], unknowns: fixed };
         let constraints = Constraints::without_matrix(device, self.n_result, &values)?;
         let given = (self.fields.iter().collect(), unknown);
         let operator = PartFormOperator::new(device, &self.form, &constraints, given, halo)?;
         let diagonal = Diagonal::identity(device, n)?;
-        upload_values(device, diagonal.values(), &reals(inverse))?;
-        let (b, x) = (buffer_of(device, &b)?, device.allocate(8 * n as u64)?);
+        device.upload(diagonal.values(), inverse)?;
+        let (b, x) = (uploaded(device, right)?, device.allocate(8 * n as u64)?);
         let report = match method {
             LinearMethod::ConjugateGradients => {
                 let by = Preconditioning::Diagonal(diagonal.values());
@@ -256,7 +262,7 @@ impl Part {
                 return Err(Failure::about("ArgumentError", "method", message).into());
             }
         };
-        Ok((download_values(device, &x)?, report))
+        Ok((downloaded(device, &x, n)?, report))
     }
 }
 
@@ -267,7 +273,7 @@ fn add(
     program: &Program,
     names: (&str, &[&str]),
     (arrays, numbers): (&[Array], &BTreeMap<String, Number>),
-    uploaded: &mut Uploaded,
+    known: &mut Uploaded,
 ) -> Result<(), Failure> {
     let call = bind(&program.kernel, &program.program, arrays, numbers)?;
     let mut fixed: HashMap<&str, Argument> = HashMap::new();
@@ -278,12 +284,11 @@ fn add(
             Arg::Foreign(_) if *name == names.0 || names.1.contains(name) => continue,
             Arg::Foreign(array) => {
                 let place = arrays.iter().find(|array| array.name() == *name).map_or(0, Array::address);
-                let known = uploaded.get(&(place, array.bytes())).map(Arc::clone);
-                Argument::Array(match known {
-                    Some(known) => known,
+                Argument::Array(match known.get(&(place, array.bytes())).map(Arc::clone) {
+                    Some(there) => there,
                     None => {
                         let buffer = Arc::new(copied(device, program, (name, array))?);
-                        uploaded.insert((place, array.bytes()), Arc::clone(&buffer));
+                        known.insert((place, array.bytes()), Arc::clone(&buffer));
                         buffer
                     }
                 })
@@ -314,9 +319,7 @@ fn copied(
 ) -> Result<Buffer, Failure> {
     let mut bytes = vec![0; array.bytes() as usize];
     device.fetch(&program.executable, name, array, &mut bytes)?;
-    let buffer = device.allocate(array.bytes())?;
-    device.upload(&buffer, &bytes)?;
-    Ok(buffer)
+    Ok(uploaded(device, &bytes)?)
 }
 
 impl Parts {
@@ -402,7 +405,7 @@ impl Parts {
         let found = failure::run(py, || {
             self.each(fields, |part, communicator, fields| part.apply(communicator, &fields))
         })?;
-        Ok(found.iter().map(|values| bytes(py, values)).collect())
+        Ok(found.iter().map(|bytes| PyByteArray::new(py, bytes)).collect())
     }
 
     /// Solves for the field `unknown`: the owned unknowns of each part as `f64`, and a report.
@@ -433,7 +436,7 @@ impl Parts {
             let has_converged = report.converged();
             Ok((found, (report.reason.to_string(), has_converged, report.residuals, report.seconds)))
         })?;
-        Ok((found.iter().map(|values| bytes(py, values)).collect(), report))
+        Ok((found.iter().map(|bytes| PyByteArray::new(py, bytes)).collect(), report))
     }
 }
 
