@@ -137,7 +137,7 @@ impl<'d> Hierarchy<'d> {
         let made = |operation, structure| -> Result<Executable, MultigridError> {
             Ok(device.compile(&program(operation, element, structure, precision, backend)?)?)
         };
-        let fastest = |operation| Structure::of(on, operation, element, precision);
+        let fastest = |operation| Structure::of(on, operation, element, precision).for_cells(element, cells);
         let best = |operation| made(operation, fastest(operation));
         let of_colour = |operation: &Operation| {
             let structure = match smoother {

@@ -41,6 +41,7 @@ mod operation;
 mod options;
 mod parities;
 mod plan;
+mod planes;
 pub mod schedules;
 mod slabs;
 mod smoother;

@@ -7,6 +7,7 @@ use crate::line::{Line, inverses};
 use crate::lines::lines;
 pub use crate::lines::{pad_as_a_patch, share};
 use crate::parities::{HALF, decompose};
+use crate::planes;
 pub use crate::structure::Structure;
 use crate::{Dimension, Element, MultigridError, Precision, Steps};
 use kingpost_codegen::{Options, Program, generate};
@@ -39,6 +40,11 @@ fn schedule_on(
     structure: Structure,
     precision: Precision,
 ) -> Result<Schedule, MultigridError> {
+    if let Structure::Planes { resident_groups } = structure {
+        let mut s = planes::schedule(operation, element, precision)?;
+        reside(&mut s, resident_groups)?;
+        return Ok(s);
+    }
     let parities = matches!(structure, Structure::Instructions { parities: true, .. });
     let modes = if parities { 2 * HALF } else { 2 * element.degree - 1 };
     let mut s = unscheduled(operation, element, precision, region, modes)?;
@@ -51,7 +57,7 @@ fn schedule_on(
     }
     mapped(s, element.dimension, operation.shared(), |s, blocks| {
         match structure {
-            Structure::Blocks => {}
+            Structure::Blocks | Structure::Planes { .. } => {} // planes have a text of their own
             _ if matches!(operation, Operation::Copy | Operation::Load) => rows(s, blocks, 256)?,
             _ if operation == Operation::Point => rows(s, blocks, 32)?,
             Structure::Layers => layers(s, element.dimension, &[1, 0])?,

@@ -1,7 +1,7 @@
 //! How a kernel is mapped onto a device: the choices, and the fastest that are known.
 
 use crate::operation::{Operation, Variant};
-use crate::{Dimension, Element, Precision, mesh_plans};
+use crate::{Dimension, Element, Precision, mesh_plans, planes};
 use kingpost_runtime::Backend;
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +60,15 @@ pub enum Structure {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ahead: Option<u32>,
     },
+    /// Beyond the publication: a patch a work-group, two planes of its lines a sub-group, their even
+    /// and odd parts contracted by FP64 matrix instructions, with what faces add as the last part.
+    /// Of the blended kernel alone, in double precision and three dimensions, of degrees 5 to 7, on
+    /// at most 128 cells a side.
+    Planes {
+        /// Groups of a compute unit that the compiler leaves registers for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resident_groups: Option<u32>,
+    },
 }
 
 impl Structure {
@@ -89,6 +98,12 @@ impl Structure {
         Self::Lines { patches, resident_groups, separate_terms: false, atomic: false, ahead: None }
     }
 
+    /// This structure, or the fastest that has no bound on the cells a side where there are more.
+    pub(crate) const fn for_cells(self, element: Element, cells: usize) -> Self {
+        let is_bounded = matches!(self, Self::Planes { .. });
+        if is_bounded && cells > planes::MOST_CELLS { Self::fastest_blended(element) } else { self }
+    }
+
     /// The fastest that is known of an operation on an architecture of a backend, such as `sm_90`.
     ///
     /// On a Hopper card the fused kernel in three dimensions is of matrix instructions at degree 7
@@ -106,6 +121,14 @@ impl Structure {
             && let Some(fastest) = Self::on_hopper(element, precision)
         {
             return fastest;
+        }
+        let cube = (element.dimension, precision) == (Dimension::Three, Precision::Double);
+        if (backend, operation) == (Backend::Cuda, Operation::SmoothBlended)
+            && arch.starts_with("sm_90")
+            && cube
+            && element.degree == 7
+        {
+            return Self::Planes { resident_groups: Some(3) };
         }
         match (backend, operation) {
             (Backend::C, _) => Self::Blocks,

@@ -54,6 +54,7 @@ fn label(record: &Record) -> String {
         Structure::Published(Published::ConflictFree) => "Conflict free",
         Structure::Of(schedules::Structure::Lines { .. }) => "lines",
         Structure::Of(schedules::Structure::Instructions { .. }) => "matrix instructions",
+        Structure::Of(schedules::Structure::Planes { .. }) => "planes",
     };
     match record.variant {
         Variant::Fused => structure.to_owned(),

@@ -5,7 +5,7 @@ use kingpost::runtime::cuda::nvrtc;
 use kingpost::runtime::{Backend, Cache, Optimisation};
 use kingpost_multigrid::kernels::Operation;
 use kingpost_multigrid::schedules::{Structure, program};
-use kingpost_multigrid::{Element, MultigridError, Precision};
+use kingpost_multigrid::{Dimension, Element, MultigridError, Precision};
 
 /// Resident groups, separate terms, atomic corrections and patches one after the other of a form of lines.
 type Form = (Option<u32>, bool, bool, Option<u32>);
@@ -57,7 +57,10 @@ pub fn blended(element: Element) -> Vec<Structure> {
         atomic: false,
         ahead: None,
     };
-    let others = forms.map(of).filter(|form| *form != fastest);
+    let by_planes = element.dimension == Dimension::Three && (5..=7).contains(&element.degree);
+    let planes = resident.into_iter().filter(|_| by_planes);
+    let planes = planes.map(|resident_groups| Structure::Planes { resident_groups });
+    let others = forms.map(of).chain(planes).filter(|form| *form != fastest);
     [fastest].into_iter().chain(others).collect()
 }
 

@@ -6,7 +6,7 @@
 use kingpost_analysis::stats::bank_traffic;
 use kingpost_codegen::{Options, Target, generate};
 use kingpost_interp::{Memory, interpret};
-use kingpost_multigrid::kernels::{Operation, plain};
+use kingpost_multigrid::kernels::{Operation, Variant, plain};
 use kingpost_multigrid::schedules::{Structure, schedule};
 use kingpost_multigrid::{
     Dimension, Element, Hierarchy, HierarchyOptions, Line, MultigridError, Order, Precision, Which,
@@ -25,6 +25,10 @@ const fn parities(sub_groups: u32) -> Structure {
     Structure::Instructions { sub_groups, parities: true, resident_groups: None, ahead: None }
 }
 
+const fn planes(resident_groups: Option<u32>) -> Structure {
+    Structure::Planes { resident_groups }
+}
+
 #[test]
 fn colours_equal_dense_ones() {
     for device in every_device() {
@@ -38,6 +42,7 @@ fn colours_equal_dense_ones() {
                     (5, 2, parities(4)),
                     (6, 2, parities(8)),
                     (7, 2, parities(2)),
+                    (5, 2, planes(None)),
                 ]
             }
             Backend::C => &[(2, 4, instructions(2))],
@@ -50,11 +55,19 @@ fn colours_equal_dense_ones() {
                 (5, 4, parities(4)),
                 (6, 4, parities(2)),
                 (7, 4, parities(8)),
+                (5, 4, planes(None)),
+                (6, 4, planes(Some(4))),
+                (7, 4, planes(Some(3))),
             ],
         };
         for (degree, cells, smoother) in cases.iter().copied() {
             let element = element(Dimension::Three, degree);
-            let options = HierarchyOptions { smoother: Some(smoother), ..HierarchyOptions::default() };
+            let variant = match smoother {
+                Structure::Planes { .. } => Variant::Blended,
+                _ => Variant::Fused,
+            };
+            let (variant, smoother) = (Some(variant), Some(smoother));
+            let options = HierarchyOptions { variant, smoother, ..HierarchyOptions::default() };
             let levels = Hierarchy::with(&*device, element, cells, options).unwrap();
             let finest = levels.levels() - 1;
             let mut random = Random(5 + degree as u64);
@@ -108,6 +121,39 @@ fn the_schedule_keeps_what_the_kernel_computes() {
         let (before, after) = (run(&kernel), run(mapped.kernel()));
         // 1e-13: sums of two products are added in another order
         assert!(largest(&after, &before) < 1e-13, "Q{degree}: {}", largest(&after, &before));
+    }
+}
+
+/// By the interpreter, where nothing is added up in another order but what is: inner nodes are
+/// replaced by what the fused kernel finds.
+#[test]
+fn planes_compute_what_the_fused_kernel_does() {
+    let planes = planes(Some(3));
+    for degree in if is_long_run() { &[5, 6, 7][..] } else { &[5] } {
+        let element = element(Dimension::Three, *degree);
+        let kernel = plain(Operation::Smooth, element, Precision::Double).unwrap();
+        let mapped = schedule(Operation::SmoothBlended, element, planes, Precision::Double).unwrap();
+        let memory = inputs(element, &mut Random(3));
+        let run = |kernel| {
+            let mut memory = memory.clone().of_kernel(kernel);
+            interpret(kernel, &mut memory).unwrap();
+            memory.get("x").unwrap().to_f64()
+        };
+        let (before, after) = (run(&kernel), run(mapped.kernel()));
+        // 1e-11: condition numbers of patches reach 1e3
+        assert!(largest(&after, &before) < 1e-11, "Q{degree}: {}", largest(&after, &before));
+        let changed = |x: &[f64]| largest(x, &memory.get("x").unwrap().to_f64());
+        assert!(changed(&after) > 1e-2, "Q{degree}");
+    }
+    let refused = |operation, dimension, degree, precision| {
+        let found = schedule(operation, element(dimension, degree), planes, precision);
+        assert!(matches!(found, Err(MultigridError::NoTiles(_))), "{operation:?} Q{degree}");
+    };
+    refused(Operation::Smooth, Dimension::Three, 7, Precision::Double);
+    refused(Operation::SmoothBlended, Dimension::Two, 7, Precision::Double);
+    refused(Operation::SmoothBlended, Dimension::Three, 7, Precision::Single);
+    for degree in [4, 8] {
+        refused(Operation::SmoothBlended, Dimension::Three, degree, Precision::Double);
     }
 }
 
