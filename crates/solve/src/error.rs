@@ -128,7 +128,9 @@ pub enum SolveError {
         parts: usize,
     },
     /// A form that parts do not apply.
-    #[error("`{kernel}` on several devices: needed integrals over cells that add to a vector")]
+    #[error(
+        "`{kernel}` on several devices: needed integrals over all cells or the whole boundary that add to a vector"
+    )]
     PartsForm {
         /// The kernel.
         kernel: String,

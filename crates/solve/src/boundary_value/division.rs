@@ -7,9 +7,7 @@ use crate::{
 use kingpost_fem::mesh::{FacetSide, Mesh};
 use kingpost_fem::numbering::Numbering;
 use kingpost_forms::form::Inputs;
-use kingpost_forms::lowering::{LoweredKernel, LoweredRole};
 use kingpost_forms::tabulated::IntegralType;
-use kingpost_interp::{Memory, Value};
 use kingpost_runtime::Device;
 
 /// Which part owns which unknowns, and has which cells.
@@ -69,7 +67,8 @@ impl<'q> Division<'q> {
             let mut memory = programs.form().bind_to(place, &cells.mesh, &inputs, &[])?;
             let kernel = &programs.form().kernels()[place];
             if kernel.over == IntegralType::ExteriorFacet {
-                let kept = self.on_boundary(kernel, &memory, &cells);
+                let kept: Vec<u32> =
+                    cells.on_boundary(kernel, &memory, &self.boundary).map(|(place, _)| place).collect();
                 if kept.is_empty() {
                     continue;
                 }
@@ -79,23 +78,6 @@ impl<'q> Division<'q> {
             form.add_kernel(device, executable, &memory, given, None, arrays)?;
         }
         Ok(Energy::of_part(device, form, &cells.dofs, of_part, components)?)
-    }
-
-    /// Which of a kernel's facets are on the boundary of the whole mesh; the others are where cells of other
-    /// parts were cut off.
-    fn on_boundary(&self, kernel: &LoweredKernel, memory: &Memory, cells: &PartMesh) -> Vec<u32> {
-        let list = |role: LoweredRole| {
-            let argument = kernel.arguments.iter().find(|argument| argument.role == role);
-            match argument.and_then(|argument| memory.get(&argument.name)) {
-                Some(Value::I32(list)) => &list[..],
-                Some(_) | None => &[],
-            }
-        };
-        let sides = list(LoweredRole::EntityCells).iter().zip(list(LoweredRole::LocalFacets));
-        let whole = sides
-            .map(|(cell, facet)| FacetSide { cell: cells.cells[*cell as usize] as u32, facet: *facet as u8 });
-        let kept = whole.zip(0..).filter(|(side, _)| self.boundary.binary_search(side).is_ok());
-        kept.map(|(_, place)| place).collect()
     }
 
     /// The prescribed values on the mesh of a part.

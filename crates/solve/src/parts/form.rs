@@ -3,6 +3,7 @@
 use super::{Halo, PartLayout, PartMesh};
 use crate::texts::{compiled, text};
 use crate::{Arrays, Call, Constraints, DeviceForm, FormPrograms, Operator, Queue, SolveError};
+use kingpost_fem::mesh::FacetSide;
 use kingpost_forms::form::Inputs;
 use kingpost_forms::lowering::VectorResult;
 use kingpost_forms::tabulated::IntegralType;
@@ -28,44 +29,54 @@ impl PartForm {
     }
 
     /// Uploads the arrays of a form on the mesh of a part, as [`DeviceForm::new`]. A layout says
-    /// which unknowns of that mesh are ghosts.
+    /// which unknowns of that mesh are ghosts. `boundary` has the facets of the boundary of the whole
+    /// mesh, ascending: the mesh of a part has others, where it was cut.
     ///
     /// # Errors
     /// As [`MeshForm::bind_to`](kingpost_forms::lowering::MeshForm::bind_to); no memory;
-    /// [`SolveError::PartsForm`] of integrals over facets, because the mesh of a part has facets
-    /// that the whole mesh has inside, and of results that are not added to a vector.
+    /// [`SolveError::PartsForm`] of integrals over facets inside, of which a part lacks cells, or over
+    /// tagged entities, as the mesh of a part has no tags of facets; and of results that are not added to a
+    /// vector.
     pub fn new(
         device: &dyn Device,
         programs: &FormPrograms,
-        (part, layout): (&PartMesh, &PartLayout),
+        (part, layout, boundary): (&PartMesh, &PartLayout, &[FacetSide]),
         inputs: &Inputs,
         given: &[&str],
     ) -> Result<Self, SolveError> {
         let mut is_ghost = vec![false; part.dofs.len()];
         let components = (layout.owned.len() + layout.ghosts.len()).checked_div(part.dofs.len()).unwrap_or(1);
         layout.ghosts.iter().for_each(|unknown| is_ghost[*unknown as usize / components.max(1)] = true);
-        let reads =
-            |cell: &u32| part.numbering.cell(*cell as usize).iter().any(|dof| is_ghost[*dof as usize]);
-        let (outer, inner): (Vec<u32>, Vec<u32>) = (0..part.mesh.n_cells() as u32).partition(reads);
-        let on = |cells: &[u32]| {
-            let mut form = DeviceForm::default();
-            // no cells, no launch
-            if cells.is_empty() {
-                return Ok(form);
+        let reads = |cell: u32| part.numbering.cell(cell as usize).iter().any(|dof| is_ghost[*dof as usize]);
+        let mut forms = [DeviceForm::default(), DeviceForm::default()];
+        let mut arrays = Arrays::default();
+        for (place, executable) in programs.executables().enumerate() {
+            let kernel = &programs.form().kernels()[place];
+            let is_taken = kernel.over != IntegralType::InteriorFacet && kernel.subdomains.is_empty();
+            if !is_taken || kernel.vector != VectorResult::Assembled {
+                return Err(SolveError::PartsForm { kernel: kernel.kernel.name.clone() });
             }
-            for (place, executable) in programs.executables().enumerate() {
-                let kernel = &programs.form().kernels()[place];
-                if kernel.over != IntegralType::Cell || kernel.vector != VectorResult::Assembled {
-                    return Err(SolveError::PartsForm { kernel: kernel.kernel.name.clone() });
+            let memory = programs.form().bind_to(place, &part.mesh, inputs, &[])?;
+            let entities: Vec<(u32, u32)> = match kernel.over {
+                IntegralType::Cell => (0..part.mesh.n_cells() as u32).map(|cell| (cell, cell)).collect(),
+                IntegralType::ExteriorFacet | IntegralType::InteriorFacet => {
+                    part.on_boundary(kernel, &memory, boundary).collect()
                 }
-                let memory = programs.form().bind_to(place, &part.mesh, inputs, &[])?;
-                let memory = kernel.on_entities(&memory, cells);
+            };
+            let (outer, inner): (Vec<_>, Vec<_>) = entities.into_iter().partition(|(_, cell)| reads(*cell));
+            for (form, entities) in forms.iter_mut().zip([outer, inner]) {
+                // no entities, no launch
+                if entities.is_empty() {
+                    continue;
+                }
+                let places: Vec<u32> = entities.iter().map(|(place, _)| *place).collect();
+                let memory = kernel.on_entities(&memory, &places);
                 let output = (programs.form().output(place), given);
-                form.add_kernel(device, executable, &memory, output, None, &mut Arrays::default())?;
+                form.add_kernel(device, executable, &memory, output, None, &mut arrays)?;
             }
-            Ok(form)
-        };
-        Ok(Self { outer: on(&outer)?, inner: on(&inner)? })
+        }
+        let [outer, inner] = forms;
+        Ok(Self { outer, inner })
     }
 }
 

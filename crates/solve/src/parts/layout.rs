@@ -2,9 +2,11 @@
 
 use super::Partition;
 use crate::SolveError;
-use kingpost_fem::mesh::Mesh;
+use kingpost_fem::mesh::{FacetSide, Mesh};
 use kingpost_fem::numbering::Numbering;
 use kingpost_forms::form::FormError;
+use kingpost_forms::lowering::{LoweredKernel, LoweredRole};
+use kingpost_interp::{Memory, Value};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -55,6 +57,32 @@ impl PartMesh {
             }
         }
         Ok(Self { mesh: of_part, numbering: of_cells, dofs, cells })
+    }
+}
+
+impl PartMesh {
+    /// The places of a kernel's facets that are on the boundary of the whole mesh, whose facets are ascending, with
+    /// their cells here; all others are where cells of other parts were cut off.
+    pub(crate) fn on_boundary<'m>(
+        &'m self,
+        kernel: &LoweredKernel,
+        memory: &'m Memory,
+        boundary: &'m [FacetSide],
+    ) -> impl Iterator<Item = (u32, u32)> + 'm {
+        let list = |role: LoweredRole| {
+            let argument = kernel.arguments.iter().find(|argument| argument.role == role);
+            match argument.and_then(|argument| memory.get(&argument.name)) {
+                Some(Value::I32(list)) => &list[..],
+                Some(_) | None => &[],
+            }
+        };
+        let sides = list(LoweredRole::EntityCells).iter().zip(list(LoweredRole::LocalFacets));
+        let is_kept = |cell: i32, facet: i32| {
+            let side = FacetSide { cell: self.cells[cell as usize] as u32, facet: facet as u8 };
+            boundary.binary_search(&side).is_ok()
+        };
+        let kept = (0..).zip(sides).filter(move |(_, (cell, facet))| is_kept(**cell, **facet));
+        kept.map(|(place, (cell, _))| (place, *cell as u32))
     }
 }
 

@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used)] // how a test fails
 
-use kingpost_fem::mesh::Mesh;
+use kingpost_fem::mesh::{FacetSide, Mesh};
 use kingpost_fem::numbering::Numbering;
 use kingpost_fem::sparse::{CsrPart, CsrPattern};
 use kingpost_forms::form::Form;
 use kingpost_forms::form::{
-    FunctionSpace, Inputs, action, coefficient, dot, ds, dx, grad, inner, test, trial,
+    FunctionSpace, Inputs, action, coefficient, dS, dot, ds, dx, grad, inner, jump, test, trial,
 };
 use kingpost_forms::lowering::{LoweringOptions, MeshForm};
 use kingpost_runtime::{Device, buffer_of, download_values, open};
@@ -21,12 +21,13 @@ use kingpost_strategies::Mapping;
 
 const DEGREE: usize = 2;
 
-/// `∇v·(1 + u²)∇p + v p` of a given `u`, on a space of vectors.
+/// `∇v·(1 + u²)∇p + v p` of a given `u`, on a space of vectors, and `2 v p` on the boundary.
 fn form(space: &FunctionSpace) -> Form {
     let u = coefficient("u", space);
     let (p, v) = (trial(space), test(space));
     let kappa = 1.0 + dot(u.clone(), u);
-    let form = (kappa * inner(grad(p.clone()), grad(v.clone())) + inner(p, v)) * dx();
+    let form = (kappa * inner(grad(p.clone()), grad(v.clone())) + inner(p.clone(), v.clone())) * dx()
+        + 2.0 * inner(p, v) * ds();
     action(form, coefficient("du", space))
 }
 
@@ -77,6 +78,7 @@ struct Whole {
     numbering: Numbering,
     space: FunctionSpace,
     fixed: Vec<i32>,
+    boundary: Vec<FacetSide>,
     u: Vec<f64>,
     b: Vec<f64>,
 }
@@ -89,12 +91,12 @@ impl Whole {
             _ => FunctionSpace::vector(mesh.shape(), DEGREE),
         };
         let device = open("c").unwrap();
-        let fixed =
-            facet_dofs(&mesh, &numbering, &boundary(&*device, &mesh).unwrap(), &|point| point[0] < 0.5);
+        let boundary = boundary(&*device, &mesh).unwrap();
+        let fixed = facet_dofs(&mesh, &numbering, &boundary, &|point| point[0] < 0.5);
         let n = numbering.n_dofs() * components;
         let mut random = Random::new();
         let (u, b) = (random.reals(n), random.reals(n));
-        Self { mesh, numbering, space, fixed, u, b }
+        Self { mesh, numbering, space, fixed, boundary, u, b }
     }
 
     fn components(&self) -> usize {
@@ -131,7 +133,7 @@ impl Whole {
         let u = of_mesh(&self.u);
         let inputs = Inputs::new().field("u", u.clone()).field("du", u.clone());
         let programs = programs(device, &form(&self.space));
-        let form = PartForm::new(device, &programs, (part, layout), &inputs, &["u", "du"])?;
+        let form = PartForm::new(device, &programs, (part, layout, &self.boundary), &inputs, &["u", "du"])?;
         let fixed = (0..).zip(&part.dofs).filter(|(_, dof)| self.fixed.contains(dof)).map(|(place, _)| place);
         let fixed = prescribed(fixed, components);
         let constraints = Constraints::without_matrix(device, part.dofs.len() * components, &fixed)?;
@@ -192,15 +194,18 @@ fn parts_apply_what_the_whole_applies() {
 }
 
 #[test]
-fn integrals_over_facets_are_refused() {
+fn integrals_over_facets_inside_are_refused() {
     let whole = Whole::new(Mesh::unit_square(2).unwrap(), 1);
     let (meshes, layouts) = whole.parts(2);
     let space = &whole.space;
-    let on_facets = inner(coefficient("du", space), test(space)) * ds();
+    let on_facets = inner(jump(coefficient("du", space)), jump(test(space))) * dS();
     let device = open("c").unwrap();
     let programs = programs(&*device, &on_facets);
     let inputs = Inputs::new().field("du", vec![0.0; meshes[0].dofs.len()]);
     let refused =
-        PartForm::new(&*device, &programs, (&meshes[0], &layouts[0]), &inputs, &["du"]).err().unwrap();
-    assert!(refused.to_string().contains("needed integrals over cells"), "{refused}");
+        PartForm::new(&*device, &programs, (&meshes[0], &layouts[0], &[]), &inputs, &["du"]).err().unwrap();
+    assert!(
+        refused.to_string().contains("needed integrals over all cells or the whole boundary"),
+        "{refused}"
+    );
 }
