@@ -152,6 +152,8 @@ class Division:
         chosen = [[self._chosen(kernel, part) for kernel in self._kernels] for part in range(count)]
         with ThreadPoolExecutor() as threads:
             self._parts = list(threads.map(self._of_part, range(count), chosen))
+        #: The unknowns of the whole mesh that each part owns.
+        self._unknowns = [self._owned_unknowns(of_part) for of_part in self._parts]
         #: Functions whose values on the devices are others.
         self._stale: set[str] = set()
         # they keep the arrays that the engine copies
@@ -359,7 +361,12 @@ class Division:
         import numpy
 
         block = self._block(space)
+        if block == 1:
+            return dofs.astype("i4")
         return (dofs[:, None] * block + numpy.arange(block)).reshape(-1).astype("i4")
+
+    def _owned_unknowns(self, of_part: OfPart) -> Array:
+        return of_part.owned if self._space is None else self._spread(of_part.dofs[self._space][of_part.owned], self._space)
 
     def _layout(self, part: int, space: int) -> tuple:
         """Which unknowns of a part's mesh it owns, and what it exchanges with the other parts."""
@@ -474,7 +481,7 @@ class Division:
         inverse = self._inverse(diagonal, right.shape, kept)
         stray = (right.reshape(-1) != 0.0) & ~kept
         for part in range(len(self._parts)):
-            stray[self._owned_unknowns(part)] = False
+            stray[self._unknowns[part]] = False
         if stray.any():
             unreached = int(numpy.flatnonzero(stray)[0])
             message = f"`b` is not zero at unknown {unreached}, which no cell of the form has; needed 0, or it among `fixed`"
@@ -485,14 +492,9 @@ class Division:
         found, report = self._all(lambda: self._engine.solve(place, systems, method, limits))
         x = numpy.where(kept, prescribed, 0.0)
         for part, own in enumerate(found):
-            x[self._owned_unknowns(part)] = own
+            x[self._unknowns[part]] = own
         reason, converged, residuals, seconds = report
         return Solution(x.reshape(numpy.shape(b)), converged, reason, residuals, seconds, 0.0)
-
-    def _owned_unknowns(self, part: int) -> Array:
-        """The unknowns of the whole mesh that a part owns."""
-        assert self._space is not None
-        return self._spread(self._parts[part].dofs[self._space][self._parts[part].owned], self._space)
 
     def _unknown(self, name: Optional[str]) -> int:
         """The place of the function that a system is solved for."""
@@ -531,7 +533,7 @@ class Division:
             raise _about(ShapeError, "diagonal", f"`diagonal` has the shape {list(found.shape)}; needed {list(shape)}")
         found = numpy.where(kept, 1.0, found.reshape(-1))
         for part in range(len(self._parts)):
-            own = found[self._owned_unknowns(part)]
+            own = found[self._unknowns[part]]
             if not (numpy.isfinite(own) & (own != 0.0)).all():
                 raise _about(ArgumentError, "diagonal", "`diagonal` holds 0, or a number that is infinite or NaN")
         return 1.0 / numpy.where(found == 0.0, 1.0, found)
@@ -562,7 +564,7 @@ class Division:
         assert self._space is not None
         systems = []
         for part in self._own:
-            of_part, owned = self._parts[part], self._owned_unknowns(part)
+            of_part, owned = self._parts[part], self._unknowns[part]
             fixed = numpy.flatnonzero(kept[self._spread(of_part.dofs[self._space], self._space)]).astype("i4")
             systems.append((right[owned].tobytes(), fixed.tobytes(), inverse[owned].tobytes()))
         return systems

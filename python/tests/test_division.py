@@ -168,6 +168,29 @@ def test_discontinuous_elements_are_solved():
     assert np.abs(y - b).max() <= 1e-11 * np.abs(b).max()
 
 
+def test_parts_may_have_nothing_to_do():
+    """Integrals over some cells that are all of one part, of three."""
+    x, cells = square(6)
+    mesh = ufl.Mesh(element("Lagrange", "triangle", 1, shape=(2,)))
+    space = ufl.FunctionSpace(mesh, element("Lagrange", "triangle", 1))
+    u, v = ufl.Coefficient(space), ufl.TestFunction(space)
+    listed = np.array([0, 1, 2, 7], "i4")
+    given = {"x": x, "x_dofs": cells, "p1_dofs": cells, "listed_cells": listed}
+    owners = np.where(np.isin(np.arange(len(cells)), listed), 1, 2 * (np.arange(len(cells)) % 2))
+    b, reached = np.zeros(len(x)), np.unique(cells[listed])
+    b[reached] = np.random.default_rng(8).standard_normal(len(reached))
+    for form, size in ((u * v * ufl.dx(1), len(x)), (u**2 * ufl.dx(1), 1)):
+        one, found = np.zeros(size), np.zeros(size)
+        kingpost.jit(form, "c", names={u: "u"})(one, u=b, **given)
+        division = kingpost.jit(form, devices=DEVICES, names={u: "u"}).divide(owners=owners, u=b, **given)
+        division(found)
+        assert np.abs(one - found).max() <= EQUAL * np.abs(one).max()
+        if size > 1:
+            solution = division.solve(one, relative=1e-13)
+            # the condition of a mass matrix is below 10
+            assert solution.converged and np.abs(solution.x - b).max() <= 1e-11
+
+
 def test_partitions_are_even():
     pytest.importorskip("pymetis", reason="skipped: pymetis is not installed")
     _, cells = square(16)

@@ -34,7 +34,7 @@ impl PartForm {
     ///
     /// # Errors
     /// As [`MeshForm::bind_to`](kingpost_forms::lowering::MeshForm::bind_to); no memory;
-    /// [`SolveError::PartsForm`] of integrals over facets inside, of which a part lacks cells, or over
+    /// [`SolveError::PartsForm`] of integrals over facets between cells, some of which a part lacks, or over
     /// tagged entities, as the mesh of a part has no tags of facets; and of results that are not added to a
     /// vector.
     pub fn new(
