@@ -39,4 +39,4 @@ fi
 export LD_LIBRARY_PATH="$venv/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 cd "$root/python/tests"
 exec "$venv/bin/python" -m pytest -q --rootdir "$root/python" -p no:cacheprovider \
-    test_dolfinx.py test_dolfinx_mapping.py test_dolfinx_problems.py "$@"
+    test_dolfinx.py test_dolfinx_mapping.py test_dolfinx_problems.py test_division.py "$@"

@@ -161,7 +161,7 @@ class GmshFile:
     names: dict[str, tuple[int, int]]
 
 def read_gmsh(path: str) -> GmshFile: ...
-_Layout = tuple[bytes, bytes, list[tuple[int, int, int]], list[tuple[int, bytes]]]
+_Layout = tuple[bytes, bytes, list[tuple[int, int, int]], list[tuple[int, bytes]], bool]
 _OfPart = tuple[list[tuple[Program, bool, list[_Array], _Numbers]], list[bytes], int, Optional[_Layout]]
 
 class Parts:
@@ -176,6 +176,7 @@ class Parts:
     @property
     def exchange(self) -> str: ...
     def apply(self, fields: list[list[tuple[int, bytes]]]) -> list[bytearray]: ...
+    def update(self, fields: list[list[tuple[int, bytes]]]) -> None: ...
     def solve(
         self,
         unknown: int,

@@ -12,7 +12,6 @@ from kingpost.arrays import _about
 from kingpost.compiled import Argument
 from kingpost.errors import (
     ArgumentError,
-    DeviceError,
     DtypeError,
     FormError,
     ReadOnlyError,
@@ -22,7 +21,7 @@ from kingpost.errors import (
 from kingpost.operator import Operator, _of, jit
 from kingpost.part_arrays import Local, OfMesh, OfPart, argument_of, check_range, places_of
 from kingpost.partition import bisect, partition
-from kingpost.processes import Messages, check, connected
+from kingpost.processes import Messages, check, connected, together
 from kingpost.solvers import Solution, _count, _reals, _size
 from kingpost.spaces import Json, parts, roles
 from kingpost.sparse import _host
@@ -191,18 +190,11 @@ class Division:
         self._messages.begin()
         if self._comm is None:
             found, rest = call()
-            return [numpy.frombuffer(raw, "f8") for raw in found], rest
-        try:
-            own, error = call(), None
-        except Exception as failed:  # noqa: BLE001 - the other processes have to hear of any
-            own, error = ([], None), failed
-        # bytes are pickled as they are
-        all_parts = self._comm.allgather([bytes(raw) for raw in own[0]] if error is None else None)
-        if error is not None:
-            raise error
-        if None in all_parts:
-            raise DeviceError(f"process {all_parts.index(None)} failed; its own error says why")
-        return [numpy.frombuffer(raw, "f8") for of_process in all_parts for raw in of_process], own[1]
+        else:
+            found, rest = together(self._comm, call)
+            # bytes are pickled as they are
+            found = [raw for of_process in self._comm.allgather([bytes(raw) for raw in found]) for raw in of_process]
+        return [numpy.frombuffer(raw, "f8") for raw in found], rest
 
     def _taken(self, operator: Operator) -> set[str]:
         return {argument.name for argument in operator.arguments}
@@ -389,7 +381,7 @@ class Division:
                 places = numpy.searchsorted(dofs[of_part.owned], wanted)
                 sends.append((peer, self._spread(places, space).tobytes()))
         of_mesh = self._spread(of_part.owned, space), self._spread(numpy.concatenate(ghosts), space)
-        return of_mesh[0].tobytes(), of_mesh[1].tobytes(), receives, sends
+        return of_mesh[0].tobytes(), of_mesh[1].tobytes(), receives, sends, False
 
     def __call__(self, *outputs: Any, **functions: Any) -> None:
         """Adds the form's result to an array of NumPy, with new values of some functions."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import socket
 import time
-from typing import Any, Optional
+from collections.abc import Callable
+from typing import Any, Optional, TypeVar
 
 from kingpost import _kingpost
-from kingpost.errors import ArgumentError
+from kingpost.errors import ArgumentError, DeviceError
+
+Result = TypeVar("Result")
 
 #: Tags that follow each other; MPI has at least twice as many.
 TAGS = 1 << 14
@@ -42,6 +45,21 @@ class Messages:
         for peer in range(self._comm.size):
             if peer != self._comm.rank:
                 self.send(peer, None)
+
+
+def together(comm: Any, call: Callable[[], Result]) -> Result:
+    """What a call gives this process, if it fails in no other one."""
+    try:
+        own, error = call(), None
+    except Exception as failed:  # noqa: BLE001 - the other processes have to hear of any
+        own, error = None, failed
+    failures = comm.allgather(error is not None)
+    if own is None:
+        assert error is not None
+        raise error
+    if True in failures:
+        raise DeviceError(f"process {failures.index(True)} failed; its own error says why")
+    return own
 
 
 def check(comm: Any, n_devices: int) -> None:

@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A kernel of a part: its program, whether its entities read ghosts, its arrays and its numbers.
 type Kernel = (Py<Program>, bool, Vec<Array>, BTreeMap<String, Number>);
 /// The unknowns of a part: owned ones and ghosts, as `i32`, both in unknowns of its mesh; which ghosts are of
-/// which other part; the owned ones that others need, by their places.
-type Layout = (PyBackedBytes, PyBackedBytes, Vec<(usize, usize, usize)>, Vec<(usize, PyBackedBytes)>);
+/// which other part; the owned ones that others need, by their places; whether each cell is of one part alone.
+type Layout = (PyBackedBytes, PyBackedBytes, Vec<(usize, usize, usize)>, Vec<(usize, PyBackedBytes)>, bool);
 /// A part: the kernels, the values of the fields as `f64`, and the numbers of the result.
 type Given = (Vec<Kernel>, Vec<PyBackedBytes>, usize, Option<Layout>);
 /// What a system gets of a part, as `f64` except for the second: the right-hand side, the unknowns of the mesh that
@@ -189,14 +189,14 @@ impl Part {
         }
         let halo = match layout {
             None => None,
-            Some((owned, ghosts, receives, sends)) => {
+            Some((owned, ghosts, receives, sends, has_sums)) => {
                 let layout = PartLayout {
                     owned: integers(&owned),
                     ghosts: integers(&ghosts),
                     receives: receives.into_iter().map(|(peer, from, to)| (peer, from..to)).collect(),
                     sends: sends.into_iter().map(|(peer, places)| (peer, integers(&places))).collect(),
                 };
-                Some(Halo::new(device, &layout)?)
+                Some(if has_sums { Halo::with_sums } else { Halo::new }(device, &layout)?)
             }
         };
         let on_device = |values: &PyBackedBytes| uploaded(device, values);
@@ -210,14 +210,19 @@ impl Part {
         })
     }
 
+    fn update(&self, fields: &[(usize, PyBackedBytes)]) -> Result<(), Stopped> {
+        for (place, values) in fields {
+            self.device.upload(&self.fields[*place], values)?;
+        }
+        Ok(())
+    }
+
     fn apply(
         &self,
         communicator: &dyn Communicator,
         fields: &[(usize, PyBackedBytes)],
     ) -> Result<Vec<u8>, Stopped> {
-        for (place, values) in fields {
-            self.device.upload(&self.fields[*place], values)?;
-        }
+        self.update(fields)?;
         self.device.fill(&self.result, 0)?;
         let given: Vec<&Buffer> = self.fields.iter().collect();
         let mut queue = Queue::new();
@@ -406,6 +411,11 @@ impl Parts {
             self.each(fields, |part, communicator, fields| part.apply(communicator, &fields))
         })?;
         Ok(found.iter().map(|bytes| PyByteArray::new(py, bytes)).collect())
+    }
+
+    /// Takes new values of some fields, by part.
+    fn update(&self, py: Python<'_>, fields: Vec<Vec<(usize, PyBackedBytes)>>) -> PyResult<()> {
+        failure::run(py, || self.each(fields, |part, _, fields| part.update(&fields)).map(drop))
     }
 
     /// Solves for the field `unknown`: the owned unknowns of each part as `f64`, and a report.

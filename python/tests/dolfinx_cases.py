@@ -587,6 +587,38 @@ def a_solution_by_petsc() -> float:
     return found.norm() / expected.norm() * 1e-2
 
 
+@cases(("P", "triangle", 2, "cg"), ("P", "tetrahedron", 2, "gmres"), ("DG", "triangle", 1, "gmres"))
+def a_solution_on_devices(family: str, cell: str, degree: int, method: str) -> float:
+    """Residuals of solutions by kernels and vectors of devices, of functions and constants that change."""
+    m = unit(cell, 4)
+    space = fem.functionspace(m, (family, degree, (2,)) if cell == "triangle" else (family, degree))
+    u, v = TrialFunction(space), TestFunction(space)
+    k, c = filled(fem.functionspace(m, ("P", 1)), 4), fem.Constant(m, 1.5)
+    form = c * (1 + k) * inner(grad(u), grad(v)) * dx + inner(u, v) * (dx + ds)
+    bcs = [clamped(space)] if family == "P" else []
+    if family == "DG":
+        form += 9 * inner(jump(u), jump(v)) * dS
+    operator = kingpost.dolfinx.operator(form, bcs, diagonal=2.5)
+    b, x, error = filled(space, 3), fem.Function(space), 0.0
+    for turn in range(3):
+        k.x.array[:] *= 0.5
+        c.value += turn // 2  # once without and once with new kernels
+        matrix = petsc.assemble_matrix(compiled(form), bcs=bcs, diag=2.5)
+        matrix.assemble()
+        diagonal = matrix.getDiagonal()
+        report = operator.solve(b, x, diagonal=diagonal.array, method=method, relative=1e-13)
+        assert report.converged and report.iterations > 5, report
+        residual = b.x.petsc_vec.duplicate()
+        matrix.mult(x.x.petsc_vec, residual)
+        residual.axpy(-1.0, b.x.petsc_vec)
+        scale = matrix.norm(PETSc.NormType.NORM_INFINITY) * x.x.petsc_vec.norm()
+        error = max(error, residual.norm() / scale)
+        before = x.x.array.copy()
+        x.x.scatter_forward()
+        assert (before == x.x.array).all(), "ghosts are those of their owners"
+    return error
+
+
 def in_order(name: str) -> float:
     """The error of a case with the cells in the order of `kingpost.order_cells`."""
     made = linear.Action.__init__

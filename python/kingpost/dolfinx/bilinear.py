@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 
 from kingpost.dolfinx.linear import Action, one_bilinear
-from kingpost.errors import FormError
+from kingpost.dolfinx.systems import System
+from kingpost.errors import ArgumentError, FormError
 from kingpost.operator import Trial
+from kingpost.solvers import Solution, _count, _size
 
 Array = Any
 
@@ -48,6 +50,8 @@ class MatrixFree:
         self._comm = test.mesh.comm
         self._rows, self._columns = constrained(test, bcs, owned=True), constrained(trial, bcs, owned=True)
         self._diagonal = diagonal if test == trial else 0.0
+        self._fixed = constrained(trial, bcs)
+        self._system: Optional[System] = None
         ghosts = trial.dofmap.index_map.num_ghosts
         # a process without ghosts has nothing to wait for
         self._late, self._early = self.action._launches(trial) if ghosts else (self.action._all, [])
@@ -86,6 +90,48 @@ class MatrixFree:
     def tune(self, **options: Any) -> list[Trial]:
         """Tries mappings and keeps the fastest that is right, as :meth:`kingpost.Operator.tune`."""
         return self.action.tune(self._result, **options)
+
+    def solve(
+        self,
+        b: Any,
+        x: Any,
+        *,
+        diagonal: Any = None,
+        method: str = "cg",
+        relative: float = 1e-10,
+        absolute: float = 0.0,
+        max_iterations: int = 10_000,
+    ) -> Solution:
+        """Solves for ``x`` on the devices of all processes: functions, vectors of DOLFINx or arrays, as of :meth:`mult`.
+
+        Vectors stay on the devices: from card to card by NCCL, where each process has a card of its own, otherwise by
+        MPI, ghosts are exchanged while cells that need none are computed. ``diagonal`` is that of the matrix, by which
+        Jacobi's preconditioner divides. ``method`` is ``cg`` or ``gmres``. The result's ``x`` are the owned entries.
+
+        Raises:
+            FormError: Test and trial functions of two spaces, no diagonal of constrained rows, single precision.
+            ArgumentError: Arrays and options that do not fit.
+        """
+        if self.argument.function_space != self._result.function_space or not self._diagonal:
+            raise FormError("needed test and trial functions of one space, and a diagonal of constrained rows")
+        limits = (_size("relative", relative), _size("absolute", absolute), _count("max_iterations", max_iterations))
+        rows, target = self.local_shape[0], _local(x)
+        right = np.array(_local(b)[:rows], "f8")
+        right[self._rows] /= self._diagonal
+        inverse = np.ones(rows) if diagonal is None else np.array(_local(diagonal)[:rows], "f8")
+        inverse[self._rows] = 1.0
+        if len(right) != rows or len(inverse) != rows or not (np.isfinite(inverse).all() and inverse.all()):
+            raise ArgumentError(f"`b` or `diagonal`: needed {rows} owned entries, of a diagonal finite ones that are not 0")
+        if self._system is None or not self._system.fits(self):
+            self._system = System(self)
+        found, (reason, converged, residuals, seconds) = self._system.solve(
+            self, (right, self._fixed, 1.0 / inverse), method, limits
+        )
+        target[:rows] = found
+        vector = getattr(x, "x", x)
+        if hasattr(vector, "scatter_forward"):
+            vector.scatter_forward()
+        return Solution(found, converged, reason, residuals, seconds, 0.0)
 
     def petsc(self) -> Any:
         """A ``PETSc.Mat`` of type ``python`` with this action."""

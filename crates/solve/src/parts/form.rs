@@ -97,7 +97,8 @@ pub struct PartFormOperator<'s> {
 
 impl<'s> PartFormOperator<'s> {
     /// A form of some given arrays of the mesh of the part, as are the constraints. It is applied to the one at
-    /// a `place`, whose buffer here is not used.
+    /// a `place`, whose buffer here is not used. The mesh of a part has all cells of what the part owns, or, with
+    /// a halo [with sums](Halo::with_sums), each cell is of one part alone.
     ///
     /// # Errors
     /// No memory, a device that refuses the kernels.
@@ -136,6 +137,15 @@ impl Operator for PartFormOperator<'_> {
         queue.finish(halo.wire());
         queue.extend([ghosts, constraints.clear(x)]);
         form.outer.add_to(&given, y, queue);
+        if let Some(back) = halo.back() {
+            // owners of prescribed unknowns have their values
+            queue.extend([constraints.clear(y), halo.pack_back(y, back)]);
+            queue.start(back.wire());
+        }
         queue.extend([constraints.put_back(y), halo.restrict(y, to)]);
+        if let Some(back) = halo.back() {
+            queue.finish(back.wire());
+            queue.push(back.add_to(to));
+        }
     }
 }

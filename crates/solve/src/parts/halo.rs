@@ -17,9 +17,77 @@ pub struct Halo {
     n_ghosts: usize,
     at: Buffer,
     wire: Wire,
+    back: Option<Back>,
+}
+
+/// What brings sums at ghosts back to their owners.
+pub(crate) struct Back {
+    wire: Wire,
+    add: Executable,
+    n_owned: usize,
+    /// The owned unknowns to which other parts add, and which of the numbers that come are for each.
+    rows: Buffer,
+    starts: Buffer,
+    columns: Buffer,
+    ones: Buffer,
+    n: usize,
+    n_terms: usize,
+}
+
+impl Back {
+    fn new(device: &dyn Device, halo: &Halo, layout: &PartLayout) -> Result<Self, SolveError> {
+        let at = layout.sends.iter().flat_map(|(_, places)| places).copied();
+        let mut terms: Vec<(i32, i32)> = at.zip(0..).collect();
+        terms.sort_unstable();
+        let (mut rows, mut starts) = (Vec::new(), vec![0]);
+        for of_row in terms.chunk_by(|a, b| a.0 == b.0) {
+            rows.push(of_row[0].0);
+            starts.push(starts[starts.len() - 1] + of_row.len() as i32);
+        }
+        let columns: Vec<i32> = terms.iter().map(|(_, place)| *place).collect();
+        Ok(Self {
+            wire: Wire::new(device, halo.wire.receives.clone(), halo.wire.sends.clone())?,
+            add: compiled(device, text!("add_ghosts"))?,
+            n_owned: halo.n_owned,
+            n: rows.len(),
+            n_terms: columns.len(),
+            rows: buffer_of(device, &rows)?,
+            starts: buffer_of(device, &starts)?,
+            ones: buffer_of(device, &vec![1.0; columns.len()])?,
+            columns: buffer_of(device, &columns)?,
+        })
+    }
+
+    /// What is under way.
+    pub(crate) const fn wire(&self) -> &Wire {
+        &self.wire
+    }
+
+    /// Adds what came to owned unknowns.
+    pub(crate) fn add_to<'a>(&'a self, owned: &'a Buffer) -> Call<'a> {
+        let sizes = [
+            ("n", self.n),
+            ("n_entries", self.n_terms),
+            ("n_ghosts", self.n_terms),
+            ("n_rows", self.n_owned),
+        ];
+        let lists = [("rows", &self.rows), ("row_starts", &self.starts), ("columns", &self.columns)];
+        let arrays = [("values", &self.ones), ("ghosts", self.wire.ghosts()), ("y", owned)];
+        Call::of(&self.add, &sizes, &[&lists[..], &arrays].concat())
+    }
 }
 
 impl Halo {
+    /// The same for cells that one part alone computes: what they add to ghosts is sent back to their owners.
+    ///
+    /// # Errors
+    /// As [`Halo::new`].
+    pub fn with_sums(device: &dyn Device, layout: &PartLayout) -> Result<Self, SolveError> {
+        let halo = Self::new(device, layout)?;
+        let back = Some(Back::new(device, &halo, layout)?);
+        Ok(Self { back, ..halo })
+    }
+
     /// The halo of a layout.
     ///
     /// # Errors
@@ -42,6 +110,7 @@ impl Halo {
             take: compiled(device, text!("take"))?,
             at: buffer_of(device, &at)?,
             wire: Wire::new(device, sends, layout.receives.clone())?,
+            back: None,
         })
     }
 
@@ -65,6 +134,18 @@ impl Halo {
     #[must_use]
     pub const fn wire(&self) -> &Wire {
         &self.wire
+    }
+
+    /// What brings sums at ghosts back, if it does.
+    pub(crate) const fn back(&self) -> Option<&Back> {
+        self.back.as_ref()
+    }
+
+    /// Gathers what is sent back of a vector on the part's mesh.
+    pub(crate) fn pack_back<'a>(&'a self, on_mesh: &'a Buffer, back: &'a Back) -> Call<'a> {
+        let sizes = [("n", self.n_ghosts), ("n_from", self.n_mesh)];
+        let arrays = [("at", &self.ghosts_on_mesh), ("from", on_mesh), ("to", back.wire.packed())];
+        Call::of(&self.take, &sizes, &arrays)
     }
 
     /// Gathers what is sent from a vector of owned unknowns.
