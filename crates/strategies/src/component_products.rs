@@ -8,7 +8,7 @@ use super::fragments::{
 use kingpost_forms::program::{Block, Evaluation, Products};
 use kingpost_ir::{AddressSpace, Expr, Kernel, VarId};
 use kingpost_primitives::ScheduleSteps;
-use kingpost_primitives::primitives::{JoinArrays, MoveInsns, PipelineLoop, PrefetchArray};
+use kingpost_primitives::primitives::{JoinArrays, MoveInsns, PrefetchArray};
 use kingpost_primitives::schedule::{Array, Loop};
 use kingpost_primitives::{Schedule, TransformError};
 
@@ -156,21 +156,12 @@ pub(super) fn products(
         around.into_iter().zip(points).map(|(cells, columns)| Nest { cells, columns }).collect();
     let [values, multiply] = exactly(s, nests.split_off(evaluated.len()), "points and products")?;
 
-    let (owner, rows) = match (own_points, quadrature.shared) {
-        (Some(own), Some(shared)) => {
-            let [owner, rows] = s.split_as(&products.rows, shared.rows, ["row_sub_group", "row_own"])?;
-            axes.sub_groups.push(owner.clone());
-            let rounds = Rounds::of(s, (&tile, own), [&values, &multiply], rolled, axes)?;
-            axes.rounds.extend((block.points > quadrature.points_at_a_time()).then_some(rounds));
-            (Some(owner), rows)
-        }
-        (Some(_) | None, Some(_) | None) => (None, products.rows.clone()),
-    };
     s.reorder([&rolled.init, cells, &point])?;
     axes.add_components(&rolled.init);
     axes.add(fragment(s, &Nest { cells: cells.clone(), columns: point }, wide)?);
     let mut calls = evaluations(s, quadrature, rolled, &nests, axes)?;
     let copies = at_points(s, &values, rolled, quadrature, axes)?;
+    let (owner, rows) = own_rows(s, quadrature, own_points, &multiply, axes)?;
     let of_product = [&rolled.multiply, &multiply.cells, &multiply.columns, &rows];
     s.reorder(owner.iter().chain(of_product))?;
     axes.add_components(&rolled.multiply);
@@ -183,22 +174,6 @@ pub(super) fn products(
     }
     axes.unrolled.extend(part);
     calls.push((nest, first_insns(of_tables)));
-    lay_out_all(s, quadrature, rolled, &copies, axes)?;
-    for (nest, insns) in calls {
-        nest.to_calls(s, &insns, axes)?;
-    }
-    Ok(())
-}
-
-/// Values at points, their `copies`, factors and tables as the instruction has them.
-fn lay_out_all(
-    s: &mut Schedule,
-    quadrature: &Quadrature<'_>,
-    rolled: &RolledBlock,
-    copies: &[Array],
-    axes: &mut Axes,
-) -> Result<(), TransformError> {
-    let wide = quadrature.is_wide();
     let in_front = if quadrature.shared.is_some() { 2 } else { 1 };
     for array in rolled.values() {
         lay_out_of(s, array, in_front, wide, true)?;
@@ -209,49 +184,35 @@ fn lay_out_all(
         lay_out_of(s, array, in_front, wide, is_held)?;
         if is_held { &mut axes.fragments } else { &mut axes.local }.push(array.clone());
     }
-    for table in &quadrature.products.tables {
+    for table in &products.tables {
         if !axes.tables.contains(table) {
             lay_out_spread_table(s, table, 0)?;
             axes.tables.push(table.clone());
         }
     }
+    for (nest, insns) in calls {
+        nest.to_calls(s, &insns, axes)?;
+    }
     Ok(())
 }
 
-/// The rounds of points that the sub-groups of a group share: a loop over them, with the nests in it.
-pub(super) struct Rounds {
-    round: Loop,
-    /// Evaluates at the points of a sub-group.
-    evaluate: Loop,
-    /// Multiplies what all sub-groups have computed at their points.
-    multiply: Loop,
-    /// Values at points.
-    values: Vec<Array>,
-}
-
-impl Rounds {
-    /// Separates the parts of a round, of which sub-groups evaluate at points of their `own`.
-    fn of(
-        s: &mut Schedule,
-        (round, own): (&Loop, Loop),
-        [values, multiply]: [&Nest; 2],
-        rolled: &RolledBlock,
-        axes: &mut Axes,
-    ) -> Result<Self, TransformError> {
-        let at_points = s.distribute_one(&own, &values.cells, "point_values_of")?;
-        let evaluated_by = s.distribute_one(&at_points, &multiply.cells, "point_evaluated_by")?;
-        axes.sub_groups.extend([own.clone(), at_points]);
-        axes.unrolled.push(evaluated_by.clone());
-        let values = rolled.values().cloned().collect();
-        Ok(Self { round: round.clone(), evaluate: own, multiply: evaluated_by, values })
-    }
-
-    /// Evaluates for the next round after the products of this one, which no barrier separates: sub-groups
-    /// then wait for each other around the pointwise group alone.
-    pub(super) fn evaluate_ahead(&self, s: &mut Schedule) -> Result<(), TransformError> {
-        s.apply(PipelineLoop::new(&self.round, &self.values).with_buffers(1))?;
-        s.apply(MoveInsns::after([&self.evaluate], &self.multiply)).map(drop)
-    }
+/// The rows that a sub-group has, and the loop over sub-groups around them, if these share rows. The
+/// products are then after all points that a group has at a time, `points` of which a sub-group each
+/// has evaluated.
+fn own_rows(
+    s: &mut Schedule,
+    quadrature: &Quadrature<'_>,
+    points: Option<Loop>,
+    multiply: &Nest,
+    axes: &mut Axes,
+) -> Result<(Option<Loop>, Loop), TransformError> {
+    let rows = &quadrature.products.rows;
+    let (Some(points), Some(shared)) = (points, quadrature.shared) else { return Ok((None, rows.clone())) };
+    let evaluated_by = s.distribute_one(&points, &multiply.cells, "point_evaluated_by")?;
+    let [owner, rows] = s.split_as(rows, shared.rows, ["row_sub_group", "row_own"])?;
+    axes.sub_groups.extend([points, owner.clone()]);
+    axes.unrolled.push(evaluated_by);
+    Ok((Some(owner), rows))
 }
 
 /// The functions at the points, one nest each, with the statements that become instructions.

@@ -1,7 +1,6 @@
 //! Loops and arrays as `mma.m16n8k8` has them: what strategies by matrix instructions share.
 
 use super::blocks::statements;
-use super::component_products::Rounds;
 use super::staging::Flat;
 use kingpost_ir::text::NamedLayout;
 use kingpost_primitives::ScheduleSteps;
@@ -53,8 +52,6 @@ pub(super) struct Axes {
     pub(super) local: Vec<Array>,
     /// In local memory, of cells that fill no block, where they share the place of others.
     pub(super) of_rest: Vec<Array>,
-    /// Rounds of points that sub-groups share.
-    pub(super) rounds: Vec<Rounds>,
     /// Loops that are an instruction each.
     pub(super) calls: Vec<Loop>,
     /// The same of instructions with half of the terms.

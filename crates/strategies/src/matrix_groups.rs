@@ -563,7 +563,6 @@ impl Plan<'_> {
         for call in &axes.short_calls {
             s.apply(ReplaceWithIntrinsic::new([call], "mma_m16n8k4_f64"))?;
         }
-        s.tag_all(&axes.unrolled, AxisTag::Unrolled)?;
-        axes.rounds.iter().try_for_each(|rounds| rounds.evaluate_ahead(s))
+        s.tag_all(&axes.unrolled, AxisTag::Unrolled)
     }
 }
