@@ -137,6 +137,7 @@ mod tests {
             ((Backend::C, "x86_64"), cube),
             ((Backend::Cuda, "sm_80"), cube),
             (hopper, element(Dimension::Two, 7)),
+            (hopper, element(Dimension::Three, 4)),
         ] {
             assert_eq!(by_default.variant_on(on, of, false), Variant::Fused);
         }

@@ -128,7 +128,7 @@ impl Structure {
             && cube
             && element.degree == 7
         {
-            return Self::Planes { resident_groups: Some(3) };
+            return Self::Planes { resident_groups: Some(4) };
         }
         match (backend, operation) {
             (Backend::C, _) => Self::Blocks,
@@ -205,12 +205,17 @@ impl Structure {
 
 impl Variant {
     /// The fastest that is known of those with the results of [`Variant::Fused`] on an architecture
-    /// of a backend: blended values on a Hopper card in three dimensions and double precision (1.03
-    /// to 2.15 times as fast at degrees 1 to 8, results/h200/cui_2024.md, 2026-11-29).
+    /// of a backend: blended values on a Hopper card in three dimensions and double precision from
+    /// degree 5 on. Below, a step on the finest mesh is 1.03 to 1.29 times as fast, but solves with
+    /// their small meshes are not (results/h200/cui_2024.md, 2026-11-30).
     #[must_use]
     pub fn fastest((backend, arch): (Backend, &str), element: Element, precision: Precision) -> Self {
         let measured = (element.dimension, precision) == (Dimension::Three, Precision::Double);
-        if backend == Backend::Cuda && arch.starts_with("sm_90") && measured && element.degree <= 8 {
+        if backend == Backend::Cuda
+            && arch.starts_with("sm_90")
+            && measured
+            && (5..=8).contains(&element.degree)
+        {
             Self::Blended
         } else {
             Self::Fused
