@@ -1,6 +1,7 @@
 //! The code of a program, neutral of the target: what the printers write and statistics count.
 
 use crate::complex::ComplexOp;
+pub use crate::declaration::{Declare, Pointee};
 use kingpost_analysis::placement::Scope;
 use kingpost_ir::{InsnId, MathFn, ScalarType, UpdateOp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,27 +68,6 @@ pub struct Fence {
     /// Where it stands in the loop tree: the name of the loop whose body has it, none for that of the kernel, and
     /// before which child; none for one that is not of the loop tree.
     pub place: Option<(Option<String>, usize)>,
-}
-
-/// A declaration.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Declare {
-    /// Name of the variable.
-    pub name: Name,
-    /// Type of the value or of an element.
-    pub ty: ScalarType,
-    /// Number of elements of an array.
-    pub len: Option<u64>,
-    /// Lanes of the vectors that it holds; 1 for plain values.
-    pub lanes: u8,
-    /// First value of a scalar.
-    pub value: Option<Expr>,
-    /// Whether it never changes afterwards.
-    pub constant: bool,
-    /// Whether all work-items of a group share it.
-    pub local: bool,
-    /// The instruction of which it holds the result from the start, if it comes from one.
-    pub origin: Option<InsnId>,
 }
 
 /// An indivisible update.
@@ -334,18 +314,6 @@ impl Fence {
     pub(crate) fn commits_alone(&self) -> Option<Self> {
         let left = Self { commits: self.commits.clone(), place: self.place.clone(), ..Self::nothing() };
         (!left.commits.is_empty()).then_some(left)
-    }
-}
-
-impl Declare {
-    /// A scalar of one work-item that changes.
-    pub fn scalar(name: Name, ty: ScalarType, value: Option<Expr>) -> Self {
-        Self { name, ty, len: None, lanes: 1, value, constant: false, local: false, origin: None }
-    }
-
-    /// A scalar of one work-item that keeps its value.
-    pub fn constant(name: Name, ty: ScalarType, value: Expr) -> Self {
-        Self { constant: true, ..Self::scalar(name, ty, Some(value)) }
     }
 }
 

@@ -85,9 +85,7 @@ mod tests {
             flag: None,
             body,
         };
-        let (len, value, lanes, constant, local) = (None, None, 1, false, false);
-        let declared =
-            Declare { name: flag, ty: ScalarType::Bool, len, lanes, value, constant, local, origin: None };
+        let declared = Declare::scalar(flag, ScalarType::Bool, None);
         let mut block = vec![Stmt::Declare(declared), Stmt::For(head)];
         end_loops(&mut block, &BTreeSet::new());
         if let Some(Stmt::For(f)) = block.pop() { f.flag } else { None }

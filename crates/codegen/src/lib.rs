@@ -91,6 +91,7 @@ mod code;
 mod completions;
 pub mod complex;
 mod convergence;
+mod declaration;
 mod declare;
 mod ends;
 mod env;

@@ -122,7 +122,7 @@ const PASSES: [Pass; 14] = [
     },
     Pass {
         name: "advance",
-        summary: "lets the addresses of asynchronous copies move with the loop, on devices",
+        summary: "lets addresses of asynchronous copies, and of reads ahead, move with the loop, on devices",
         place: "after loops end by flags, which guard all of their bodies",
         run: advance_addresses,
     },
@@ -272,7 +272,7 @@ fn end_loops(work: &mut Work<'_>) -> Result<(), CodegenError> {
 
 fn advance_addresses(work: &mut Work<'_>) -> Result<(), CodegenError> {
     if !work.target.is_host() {
-        advance::advance(&mut work.function.body, &mut work.env.names);
+        advance::advance(&mut work.function, &mut work.env.names);
     }
     Ok(())
 }

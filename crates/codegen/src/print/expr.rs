@@ -107,11 +107,13 @@ impl Printer {
     }
 
     pub(super) fn place(&mut self, place: &Place) {
-        self.out.push_str(&place.name);
-        if let Some(offset) = &place.offset {
-            self.out.push('[');
-            self.expr(offset, 0);
-            self.out.push(']');
+        if !self.pointed(place) {
+            self.out.push_str(&place.name);
+            if let Some(offset) = &place.offset {
+                self.out.push('[');
+                self.expr(offset, 0);
+                self.out.push(']');
+            }
         }
         if let Extent::Lane(k) = place.extent {
             let lane = (self.dialect.words.lane)(k);

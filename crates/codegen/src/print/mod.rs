@@ -9,6 +9,7 @@ mod function;
 mod helpers;
 mod host;
 mod marks;
+mod pointers;
 mod printer;
 mod vector;
 mod work_items;
@@ -223,6 +224,11 @@ impl Printer {
         if self.provided.contains(&d.name) {
             return self.declare_provided(d);
         }
+        // one type of pointers points into all memory
+        if let (Some(pointee), Some(value), true) = (&d.into, &d.value, self.dialect.words.global.is_empty())
+        {
+            return self.declare_pointer(d, pointee, value);
+        }
         self.start();
         if d.local {
             self.out.push_str(self.dialect.words.local);
@@ -291,6 +297,15 @@ impl Printer {
     fn assign(&mut self, place: &Place, op: Option<UpdateOp>, value: &Expr) {
         if let Extent::Vector(ty, width) = place.extent {
             return self.store_vector(place, op, (ty, width), value);
+        }
+        let pointed = self.pointers.get(&place.name).filter(|_| op.is_none()).cloned();
+        if let Some(array) = pointed {
+            let text = format!("{} = &{array}[", place.name);
+            self.start();
+            self.out.push_str(&text);
+            self.expr(value, 0);
+            self.out.push_str("];\n");
+            return;
         }
         self.start();
         self.place(place);

@@ -5,7 +5,7 @@ use super::marks::Marks;
 use crate::ast::Name;
 use crate::target::TargetDescription;
 use kingpost_ir::ScalarType;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) struct Printer {
     pub(super) dialect: &'static TargetDescription,
@@ -31,6 +31,8 @@ pub(crate) struct Printer {
     pub(super) kept: BTreeSet<Name>,
     /// Arrays of C code of which each thread may have a copy.
     pub(super) summed: Vec<Summed>,
+    /// The arrays that pointers point into.
+    pub(super) pointers: BTreeMap<Name, Name>,
     /// Names of the numbers of groups.
     pub(super) grid: Vec<Name>,
     /// Where statements stand, if the caller asks.
@@ -55,6 +57,7 @@ impl Printer {
             aligned: Vec::new(),
             kept: BTreeSet::new(),
             summed: Vec::new(),
+            pointers: BTreeMap::new(),
             grid: Vec::new(),
             marks: None,
         }

@@ -1,12 +1,12 @@
 //! What runs meanwhile, and what has instructions of its own: tiles that are copied ahead, parts that are
 //! read ahead, products by matrix instructions.
 
+use super::ahead::cut_terms;
 use super::factors::{Copy, Factor, Parts};
-use super::nest::Nests;
+use super::nest::{Joined, Nests, statements};
 use super::places::{Applied, COPIED, Places};
-use kingpost_ir::{Kernel, Node, ScalarType};
+use kingpost_ir::ScalarType;
 use kingpost_steps::schedule::Schedule;
-use kingpost_steps::tree::{insns_of, loop_body};
 use kingpost_transforms::primitives::{
     DeclareCallee, ExpandArray, LaunchHint, MoveInsns, PipelineLoop, ReplaceWithIntrinsic, SeparateArray,
     WriteOut,
@@ -22,15 +22,18 @@ const OF_MATRIX: usize = 4;
 pub(super) fn finish(
     s: &mut Schedule,
     places: &Places,
-    nests: &Nests,
+    (nests, joined): (&Nests, &Joined),
     factors: &[Factor],
     copies: &[Copy],
     parts: &Parts,
 ) -> Applied<()> {
     let mut first = Vec::new();
     let mut products = Vec::new();
+    let mut ahead = None;
     if places.by_matrix {
         (first, products) = read_ahead(s, nests, parts)?;
+    } else if places.reads_ahead() {
+        ahead = Some(cut_terms(s, nests, joined.of_products(), places, parts)?);
     }
     if places.buffers > 1 {
         let tiles = factors.iter().map(|factor| &factor.tile);
@@ -42,6 +45,9 @@ pub(super) fn finish(
             for (copy, product) in copies.iter().zip(products.iter().chain(products.last())) {
                 s.make(MoveInsns::before(copy.turns.first(), product))?;
             }
+        }
+        if let Some(ahead) = ahead {
+            ahead.run(s, nests, copies)?;
         }
         for (factor, copy) in factors.iter().zip(copies) {
             copy_asynchronously(s, places.ty, &factor.tile, copy)?;
@@ -71,35 +77,18 @@ fn read_ahead(s: &mut Schedule, nests: &Nests, parts: &Parts) -> Applied<(Vec<St
         let arrays: Vec<String> = made.iter().map(|array| array.name().to_owned()).collect();
         first.extend(arrays.first().cloned());
         for array in &arrays {
-            let reader = statements(s.kernel(), nests, array).into_iter().next();
+            let reader = statements(s.kernel(), &nests.tiles, array).into_iter().next();
             let reader = s.expected(reader, "statement that reads a part")?;
             if !reads.contains(&reader) {
                 reads.push(reader);
             }
         }
     }
-    let products = statements(s.kernel(), nests, &nests.sum.held);
+    let products = statements(s.kernel(), &nests.tiles, &nests.sum.held);
     for (read, product) in reads.iter().skip(1).zip(&products) {
         s.make(MoveInsns::before([read], product))?;
     }
     Ok((first, products))
-}
-
-/// The statements of the loop over tiles that write an array.
-fn statements(kernel: &Kernel, nests: &Nests, array: &str) -> Vec<String> {
-    // default: a loop that is none holds nothing
-    let body = kernel.iname(&nests.tiles).and_then(|l| loop_body(&kernel.body, l)).unwrap_or(&[]);
-    let var = kernel.var(array);
-    let writes = |node: &&Node| {
-        insns_of(std::slice::from_ref(*node)).into_iter().any(|insn| Some(kernel.insns[insn].lhs.var) == var)
-    };
-    body.iter()
-        .filter(writes)
-        .map(|node| match node {
-            Node::Loop(iname, _) => kernel.inames[*iname].name.clone(),
-            Node::Insn(insn) => kernel.insns[*insn].name.clone(),
-        })
-        .collect()
 }
 
 /// Makes a call of each instruction that writes an array, an update or not, with some loops around it.

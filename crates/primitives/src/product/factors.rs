@@ -4,7 +4,7 @@
 use super::nest::{Nests, cut_before, join};
 use super::places::{Applied, LANES, MATRIX_TERMS, Places};
 use kingpost_ir::{Access, AddressSpace, Kernel};
-use kingpost_steps::schedule::Schedule;
+use kingpost_steps::schedule::{Loop, Schedule};
 use kingpost_steps::staging::Staged;
 use kingpost_transforms::ScheduleSteps;
 use kingpost_transforms::primitives::{
@@ -112,6 +112,12 @@ impl Factor {
             vectors.name().clone_into(&mut along);
         }
         let of_row = self.extents[1] / vector;
+        let turned = vector == 1 && self.terms_last;
+        let sector = places.of_sector();
+        let rows = LANES / sector * places.sub_groups;
+        if turned && of_row > sector && of_row < LANES && self.extents[0] % rows == 0 {
+            return self.share_sectors(s, [sector, rows]);
+        }
         // sub-groups have rows of their own, or several
         let rows = (LANES / of_row).max(1);
         let [turn, within] = s.make(SplitIname::new(across, rows * places.sub_groups))?;
@@ -128,6 +134,20 @@ impl Factor {
             sub_group.name().clone_into(&mut copy.sub_group);
         }
         Ok(copy)
+    }
+
+    /// Shares the copy of a tile that is turned: neighbours copy the elements of a sector, then those of the next
+    /// rows. Their places differ in the number of the bank, and the other sectors of a row are near, so that
+    /// their addresses cost nothing; large distances take two instructions each.
+    fn share_sectors(&self, s: &mut Schedule, [sector, rows]: [i64; 2]) -> Applied<Copy> {
+        let [across, along] = &self.loops;
+        let [turn, within] = s.make(SplitIname::new(across, rows))?;
+        let [sub_group, row] = s.make(SplitIname::new(within.name(), LANES / sector))?;
+        let [sectors, element] = s.make(SplitIname::new(along, sector))?;
+        s.reorder([&turn, &sectors, &sub_group, &row, &element].map(Loop::name))?;
+        let work_item = join(s, &[row.name().to_owned(), element.name().to_owned()])?;
+        let turns = [&turn, &sectors].map(|l| l.name().to_owned()).to_vec();
+        Ok(Copy { turns, sub_group: sub_group.name().to_owned(), work_item, vector: None })
     }
 }
 

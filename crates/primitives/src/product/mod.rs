@@ -5,6 +5,7 @@
 //! registers. Loops are split and joined before anything is distributed, so that the three nests that start,
 //! add up and store the entries are dealt out alike.
 
+mod ahead;
 mod calls;
 mod factors;
 mod nest;
@@ -66,7 +67,7 @@ fn steps(product: &TileProduct, s: &mut Schedule) -> Applied<Made> {
         }
     }
     tag(s, (&places, &nests, entries), &joined, &copies, &parts)?;
-    calls::finish(s, &places, &nests, &factors, &copies, &parts)?;
+    calls::finish(s, &places, (&nests, &joined), &factors, &copies, &parts)?;
     Ok(Made { loops: nests.groups.to_vec(), ..Made::default() })
 }
 

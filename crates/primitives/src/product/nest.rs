@@ -6,7 +6,7 @@ use kingpost_ir::{AddressSpace, InsnId, Kernel, Node, ScalarType};
 use kingpost_steps::lookup::{iname, tree_loop};
 use kingpost_steps::refusal::Refusal;
 use kingpost_steps::schedule::{Loop, Schedule};
-use kingpost_steps::tree::loop_body;
+use kingpost_steps::tree::{insns_of, loop_body};
 use kingpost_transforms::ScheduleSteps;
 use kingpost_transforms::primitives::{
     BufferWrites, DistributeLoop, ExpandArray, JoinArrayAxes, JoinInames, RealiseReduction, ReverseIname,
@@ -242,6 +242,13 @@ pub(super) struct Joined {
     pub(super) work_items: Vec<String>,
 }
 
+impl Joined {
+    /// Those around what adds products.
+    pub(super) fn of_products(&self) -> [&String; 2] {
+        [&self.sub_groups[1], &self.work_items[1]]
+    }
+}
+
 /// One loop over sub-groups and one over their work-items, in each nest.
 pub(super) fn join_work_items(s: &mut Schedule, nests: &Nests) -> Applied<Joined> {
     let mut joined = Joined::default();
@@ -268,4 +275,20 @@ pub(super) fn cut_before(s: &mut Schedule, loops: &[String], first: &str) -> App
     }
     made.pop();
     Ok(made)
+}
+
+/// The statements of a loop that write an array.
+pub(super) fn statements(kernel: &Kernel, within: &str, array: &str) -> Vec<String> {
+    let var = kernel.var(array);
+    let writes = |node: &&Node| {
+        insns_of(std::slice::from_ref(*node)).into_iter().any(|insn| Some(kernel.insns[insn].lhs.var) == var)
+    };
+    inside(kernel, within)
+        .iter()
+        .filter(writes)
+        .map(|node| match node {
+            Node::Loop(iname, _) => kernel.inames[*iname].name.clone(),
+            Node::Insn(insn) => kernel.insns[*insn].name.clone(),
+        })
+        .collect()
 }

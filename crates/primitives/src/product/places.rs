@@ -13,6 +13,9 @@ pub(super) const LANES: i64 = 32;
 /// Bytes that are copied at once.
 pub(super) const COPIED: i64 = 16;
 
+/// Bytes that are read from memory at once.
+const SECTOR: i64 = 32;
+
 /// Elements between the ends of rows in local memory and the next ones, so that the work-items of a
 /// sub-group read different banks.
 pub(super) const PADDING: i64 = 4;
@@ -159,6 +162,16 @@ impl Places {
     pub(super) fn winds(&self) -> bool {
         let [rows, columns] = self.entries();
         !self.by_matrix && rows == columns
+    }
+
+    /// Whether work-items read a term ahead, also of the next tile: where registers for two terms are counted on.
+    pub(super) fn reads_ahead(&self) -> bool {
+        self.buffers > 1 && self.terms > 2 && self.resident_groups().is_some()
+    }
+
+    /// Elements of a row that neighbours copy one by one: a sector of memory.
+    pub(super) fn of_sector(&self) -> i64 {
+        SECTOR / self.ty.bytes() as i64
     }
 
     /// Groups that a multiprocessor should have registers for, where entries are wound: with 128

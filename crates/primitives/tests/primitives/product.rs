@@ -3,6 +3,7 @@
 use crate::story::{kernel, story};
 use insta::assert_snapshot;
 use kingpost_analysis::Analysis;
+use kingpost_interp::{Memory, Value, interpret};
 use kingpost_ir::Kernel;
 use kingpost_primitives::{schedule, steps};
 
@@ -46,6 +47,32 @@ fn tiled(text: &str, step: &str) -> Kernel {
 #[test]
 fn work_items_multiply_vectors_of_rows_and_columns() {
     assert_snapshot!(tiled(SUM, LANES).to_string());
+}
+
+/// Work-items with as many rows as columns: a term is read ahead, also of the next tile, and the last tile stands
+/// after the loop.
+#[test]
+fn work_items_read_a_term_ahead() {
+    let text = SUM.replace("f64", "f32").replace("32, 8]", "32, 16]").replace("[8, 32", "[16, 64");
+    let text = text.replace("c: f32[32, 32]", "c: f32[32, 64]").replace("j in 0..32", "j in 0..64");
+    let before = kernel(&text.replace("k in 0..8", "k in 0..16"));
+    let step = "tile_product([i, j, k], tile: [32, 64, 4], sub_group: [32, 64], buffers: 3)\n";
+    let applied = steps().script(step).unwrap().apply(&before).unwrap();
+    let after = applied.kernel();
+    Analysis::of(after).place().unwrap();
+    let printed = after.to_string();
+    for wanted in ["a_part_of_0: f32[1, 32, 2, 4] private", "for k_o in 0..3\n", "for k_o_last in 3..4\n"] {
+        assert!(printed.contains(wanted), "{printed}");
+    }
+    let numbers = |seed: usize| (0..1024).map(move |k| ((k * 37 + seed) % 101) as f32 / 64.0);
+    let result = |kernel: &Kernel| {
+        let values = |seed, count| Value::F32(numbers(seed).take(count).collect());
+        let mut memory = Memory::new().value("a", values(11, 512)).value("b", values(5, 1024));
+        interpret(kernel, &mut memory).unwrap();
+        memory.get("c").unwrap().to_f64()
+    };
+    // terms are multiples of 1/4096 and sums below 40: all of them are exact
+    assert_eq!(result(after), result(&before));
 }
 
 #[test]
