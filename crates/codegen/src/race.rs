@@ -51,19 +51,13 @@ pub(crate) fn settle_barriers(
             kernel: kingpost_ir::text::print(kernel),
         });
     }
-    let (barriers, size) = body.iter().map(counts).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
-    if barriers * size * syncs.len().max(1) <= BUDGET {
+    let walked: usize = outline.ends.iter().map(|ends| event::count(&ends.events)).sum();
+    if outline.fences.len() * walked <= BUDGET {
         outline.let_groups_go_on();
         outline.drop_needless();
         settle(body, &mut outline.fences.into_iter());
     }
     Ok(())
-}
-
-/// Barriers and statements in a statement.
-fn counts(stmt: &Stmt) -> (usize, usize) {
-    let own = (usize::from(matches!(stmt, Stmt::Barrier(_))), 1);
-    stmt.body().into_iter().flatten().map(counts).fold(own, |(a, b), (c, d)| (a + c, b + d))
 }
 
 /// Gives each barrier, in textual order, what it is to order; one that is to order nothing goes.

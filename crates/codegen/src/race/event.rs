@@ -21,3 +21,12 @@ pub(super) enum Event {
 
 /// A loop by its name in the code: the first iname of this name, if there is one.
 pub(super) type Loop = Option<InameId>;
+
+/// Events with those inside.
+pub(super) fn count(events: &[Event]) -> usize {
+    let inside = |event: &Event| match event {
+        Event::If(body) | Event::For(_, body) => count(body),
+        Event::Run(_) | Event::Issue(_) | Event::Barrier(_) | Event::Iteration(_) => 0,
+    };
+    events.iter().map(|event| 1 + inside(event)).sum()
+}

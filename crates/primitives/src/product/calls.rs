@@ -33,7 +33,8 @@ pub(super) fn finish(
     if places.by_matrix {
         (first, products) = read_ahead(s, nests, parts)?;
     } else if places.reads_ahead() {
-        ahead = Some(cut_terms(s, nests, joined.of_products(), places, parts)?);
+        let tiles: Vec<(&Factor, &Copy)> = factors.iter().zip(copies).collect();
+        ahead = Some(cut_terms(s, nests, joined.of_products(), places, parts, &tiles)?);
     }
     if places.buffers > 1 {
         let tiles = factors.iter().map(|factor| &factor.tile);
@@ -47,7 +48,7 @@ pub(super) fn finish(
             }
         }
         if let Some(ahead) = ahead {
-            ahead.run(s, nests, copies)?;
+            ahead.run(s, nests)?;
         }
         for (factor, copy) in factors.iter().zip(copies) {
             copy_asynchronously(s, places.ty, &factor.tile, copy)?;
