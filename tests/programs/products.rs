@@ -123,11 +123,9 @@ fn a_product_of_work_items_that_read_ahead() {
     let text = SGEMM.replace("[128, 128, 16]", "[64, 64, 4]").replace("128*", "64*").replace("16*", "4*");
     let product = Product { text: &text, ty: ScalarType::F32, block: [64, 64, 4] };
     let kernel = product.kernel();
-    for blocks in [[1, 1, 1], [1, 2, 7]] {
-        for device in ["c", "opencl"] {
-            product.check(&kernel, device, blocks);
-        }
-    }
+    product.check(&kernel, "c", [1, 1, 1]);
+    product.check(&kernel, "c", [1, 2, 7]);
+    product.check(&kernel, "opencl", [1, 1, 5]);
     let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
     let (_, tiles) = program.source.split_once("for (int t_o = 0").unwrap();
     let place = |what: &str| tiles.find(what).unwrap_or_else(|| panic!("no {what} in\n{tiles}"));
