@@ -134,12 +134,23 @@ impl Sizes {
     /// # Errors
     /// A bug of the study: a text that is no kernel.
     pub fn plain(self) -> Result<Kernel, ParseErrors> {
-        let double = match self.problem {
+        self.parsed(match self.problem {
             Problem::Bp10 => include_str!("../kernels/bp10.kingpost"),
             Problem::Bp35 => include_str!("../kernels/bp35.kingpost"),
             Problem::Bp30 => include_str!("../kernels/bp30.kingpost"),
             Problem::Bp35Vertices => include_str!("../kernels/bp35v.kingpost"),
-        };
+        })
+    }
+
+    /// As [`Self::plain`] for factors from vertices, by polynomials that the nodes of a column share.
+    ///
+    /// # Errors
+    /// As [`Self::plain`].
+    pub fn plain_by_columns(self) -> Result<Kernel, ParseErrors> {
+        self.parsed(include_str!("../kernels/bp35v_columns.kingpost"))
+    }
+
+    fn parsed(self, double: &str) -> Result<Kernel, ParseErrors> {
         match self.precision {
             Precision::Double => text::parse(double),
             // literals take the type of what they are multiplied with

@@ -8,9 +8,9 @@ use super::nest::{
 };
 use crate::problem::Sizes;
 use kingpost::prelude::ScheduleSteps;
-use kingpost::prelude::{AddressSpace, AliasStorage, MoveInsns, Schedule, SetResidentGroups};
+use kingpost::prelude::{AddressSpace, AliasStorage, AxisTag, MoveInsns, Schedule, SetResidentGroups};
 
-pub const IDEAS: [&str; 16] = [
+pub const IDEAS: [&str; 18] = [
     "reference: a layer of quadrature points at a time, partial results in global memory, `I` in local memory",
     "partial results in two arrays of local memory",
     "a column of `u` in registers, from the beginning",
@@ -27,6 +27,8 @@ pub const IDEAS: [&str; 16] = [
     "`w` in local memory by asynchronous copies from the beginning, and rows of even length padded",
     "one local array instead of two, so that more groups are resident",
     "entries of `I` as literals instead of constant memory",
+    super::bp10_mma::IDEA,
+    "by lines, one local array, entries from constant memory: loads of `u` before the copies of `w`",
 ];
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps {
@@ -101,8 +103,14 @@ fn columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps 
     if number == 8 {
         fetch_entries(s)?;
     }
+    let u_first = number == 18;
+    if u_first {
+        s.apply(fetch("u", "e", AddressSpace::Private, "column_u", &["u2", "u1", "u0"]))?;
+        s.reorder(["u1", "u0", "u2"])?;
+        unroll(s, &["u2"])?;
+    }
     for (array, at, name, along) in [
-        ("u", "i1", "r_u", "f1"),
+        (if u_first { "column_u" } else { "u" }, "i1", "r_u", "f1"),
         ("t1", "i2", "r_t1", "f2"),
         ("t2", "b3", "r_t2", "f3"),
         ("w", "b3", "r_w", "fw"),
@@ -117,7 +125,7 @@ fn columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps 
         s.apply(fetch(array, at, AddressSpace::Private, name, along))?;
     }
     let halves = if number >= 12 { by_halves(s, &interpolations(sizes, LINES))? } else { Vec::new() };
-    if number >= 16 {
+    if number == 16 {
         literal_tables(s)?;
     }
     share(s, &LOCAL)?;
@@ -162,14 +170,28 @@ fn place_columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> 
         columns.extend(["i2_out", "b3_out", "i5_out"]);
         rows.extend(["c2_out", "c3_out", "c5_out"]);
     }
-    group_elements(s, elements, &LOCAL)?;
+    if number == 18 {
+        columns.push("u0");
+        rows.push("u1");
+    }
+    let alone = number == 18 && elements == 1;
     let mut of_elements = vec!["e_in"];
-    if number >= 14 {
+    if alone {
+        s.tag("e", AxisTag::Group(0))?;
+        of_elements.clear();
+        s.apply(fetch("w", "e", AddressSpace::Local, "s_w", &["w2", "w1", "w0"]))?;
+        s.apply(MoveInsns::before(["w2"], "j1"))?;
+    } else {
+        group_elements(s, elements, &LOCAL)?;
+    }
+    if number >= 14 && !alone {
         let loops = &["we", "w2", "w1", "w0"][usize::from(elements == 1)..];
         s.apply(fetch("w", "group", AddressSpace::Local, "s_w", loops))?;
+        of_elements.extend(["we"].iter().filter(|_| elements > 1));
+    }
+    if number >= 14 {
         columns.push("w0");
         rows.push("w1");
-        of_elements.extend(["we"].iter().filter(|_| elements > 1));
         unroll(s, &["w2"])?;
     }
     place_items(s, &[&columns, &rows, &of_elements])?;

@@ -3,7 +3,8 @@
 use super::even_odd::{Fluxes, by_halves, derivatives};
 use super::lines::{fetch_columns, fetch_lines_where_contracted, fix_matrix};
 use super::nest::{
-    Steps, contract, cut, expand, fetch, group_elements, place, place_items, realise, share, unroll,
+    Steps, change_layout, contract, cut, expand, fetch, group_elements, place, place_items, realise, share,
+    unroll,
 };
 use crate::problem::{Sizes, differentiation, lobatto_nodes, lobatto_weights};
 use kingpost::prelude::ScheduleSteps;
@@ -12,13 +13,15 @@ use kingpost::prelude::{
     PrecomputeRule, Schedule, Selection, SetResidentGroups, SplitIname,
 };
 
-pub const IDEAS: [&str; 6] = [
+pub const IDEAS: [&str; 8] = [
     "a line of nodes a work-item: `D` in constant memory, factors recomputed from what a column shares",
     "several elements in a work-group, so that few of its lanes are idle",
     super::bp35_mma::IDEAS[0],
     "two local arrays instead of four, and at N = 7 an element a sub-group, which waits for no other",
     "by lines, fluxes instead of derivatives, those along t contracted first; from N = 7 on one element a work-group, and registers for several",
     "even–odd contractions: half of the multiplications, and matrices of half the size",
+    "strides of each local array of its own, so that fewer work-items meet in a bank",
+    "columns of the adjugate as polynomials of t, which the nodes of a column share",
 ];
 
 /// Sums along r and s, where fluxes are contracted.
@@ -26,6 +29,15 @@ const FLUXES: Fluxes = Fluxes { first: "mass", sums: [("dr_t", "r_mr"), ("ds_t",
 
 /// What a point computes before its fluxes.
 const OF_A_POINT: [&str; 9] = ["xr", "xs", "xt", "cr", "cs", "ct", "det", "q", "v"];
+
+/// As [`OF_A_POINT`] where columns share polynomials.
+const BY_COLUMNS: [&str; 6] = ["cr", "cs", "ct", "jd", "q", "v"];
+
+/// Arrays in local memory.
+const LOCAL: [&str; 8] = ["C", "s_u", "ur", "us", "wr", "ws", "zr", "zs"];
+
+/// What a column computes first, in the nest over columns.
+const OF_A_COLUMN: [&str; 5] = ["xt", "a0", "a1", "b0", "b1"];
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps {
     let n = sizes.nodes();
@@ -35,14 +47,16 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     }
     realise(s, &["h", "lr", "ls", "lt", "mr", "ms"])?;
     expand(s, &["ur", "us", "ut"], &["k", "j", "i"])?;
-    cut(s, &["k", "j", "i"], &[("r_ls_init", "s"), ("r_lt_init", "t"), ("jt", "g")])?;
+    let by_columns = number >= 8;
+    let (of_a_point, first) = if by_columns { (&BY_COLUMNS[..], "jr") } else { (&OF_A_POINT[..], "jt") };
+    cut(s, &["k", "j", "i"], &[("r_ls_init", "s"), ("r_lt_init", "t"), (first, "g")])?;
     expand(s, &["zr", "zs", "zt"], &["c", "b", "a"])?;
     cut(s, &["c", "b", "a"], &[("r_ms_init", "s"), ("mass", "t"), ("add", "y")])?;
-    expand(s, &OF_A_POINT, &["k_g", "j_g", "i_g"])?;
+    expand(s, of_a_point, &["k_g", "j_g", "i_g"])?;
     for nest in [["j_t", "i_t", "k_t"], ["j_g", "i_g", "k_g"], ["b_t", "a_t", "c_t"], ["b_y", "a_y", "c_y"]] {
         s.reorder(nest)?;
     }
-    OF_A_POINT.iter().try_for_each(|array| contract(s, array, 3))?;
+    of_a_point.iter().try_for_each(|array| contract(s, array, 3))?;
     s.reorder(["k_s", "i_s", "j_s"])?;
     s.reorder(["c_s", "a_s", "b_s"])?;
     let in_place = number >= 5;
@@ -51,7 +65,12 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
         s.apply(fetch("ur", "k_g", AddressSpace::Private, "node_r", &[]))?;
         s.apply(fetch("us", "k_g", AddressSpace::Private, "node_s", &[]))?;
     }
-    geometry(s)?;
+    if by_columns {
+        expand(s, &OF_A_COLUMN, &["jc", "ic"])?;
+        s.apply(MoveInsns::before(["jc"], "j_g"))?;
+    } else {
+        geometry(s)?;
+    }
     fetch_columns(s)?;
     fetch_lines_where_contracted(s, "s_u")?;
     let mut halves = Vec::new();
@@ -61,9 +80,37 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
         halves.extend(fetched.map(String::from));
     }
     share(s, &["C", "ur", "us", "wr", "ws", "zr", "zs"])?;
-    let columns = ["q0", "p0", "p_0", "j", "i_s", "i_t", "i_g", "b", "a_s", "a_t", "a_y"];
-    let rows = ["q1", "p1", "p_1", "k", "k_s", "j_t", "j_g", "c", "c_s", "b_t", "b_y"];
-    let n = n as i64;
+    let mut columns = vec!["q0", "p0", "p_0", "j", "i_s", "i_t", "i_g", "b", "a_s", "a_t", "a_y"];
+    let mut rows = vec!["q1", "p1", "p_1", "k", "k_s", "j_t", "j_g", "c", "c_s", "b_t", "b_y"];
+    if by_columns {
+        columns.push("ic");
+        rows.push("jc");
+    }
+    deal_coefficients(s, n as i64)?;
+    let several = number >= 2 && !(in_place && elements == 1);
+    if several {
+        group_elements(s, elements, &LOCAL)?;
+        place_items(s, &[&columns, &rows, &["e_in"]])?;
+    } else {
+        place(s, &[&columns, &rows])?;
+    }
+    arrange(s, sizes.nodes(), number, several)?;
+    if !halves.is_empty() {
+        unroll(s, &halves.iter().map(String::as_str).collect::<Vec<_>>())?;
+    }
+    unroll(s, &["h", "lr", "ls", "lt", "mr", "ms", "mt", "d1", "d2", "d3"])?;
+    if by_columns {
+        unroll(s, &["d4"])?;
+    }
+    unroll(s, &["i", "j_s", "k_t", "k_g", "a", "b_s", "c_t", "c_y", "q2", "p2", "l_r", "l_s", "m_r", "m_s"])?;
+    if !in_place {
+        return Ok(());
+    }
+    s.apply(SetResidentGroups::new(resident(sizes.nodes(), elements))).map(|_| ())
+}
+
+/// Deals the coefficients of an element out to its work-items.
+fn deal_coefficients(s: &mut Schedule, n: i64) -> Steps {
     s.apply(JoinInames { joined: Some("p_all".into()), ..JoinInames::new("d", "p") })?;
     s.apply(SplitIname {
         outer: Some("p_rest".into()),
@@ -74,21 +121,20 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
         outer: Some("p_2".into()),
         inner: Some("p_1".into()),
         ..SplitIname::new("p_rest", n)
-    })?;
-    let local = ["C", "s_u", "ur", "us", "wr", "ws", "zr", "zs"];
-    let several = number >= 2 && !(in_place && elements == 1);
-    if several {
-        group_elements(s, elements, &local)?;
-        place_items(s, &[&columns, &rows, &["e_in"]])?;
-    } else {
-        place(s, &[&columns, &rows])?;
-    }
-    // lines along r begin in different banks where rows have an odd length
-    if sizes.nodes().is_multiple_of(2) {
+    })
+    .map(drop)
+}
+
+/// Keeps elements that work-items read at a time in different banks, and lets arrays take turns.
+fn arrange(s: &mut Schedule, n: usize, number: u32, several: bool) -> Steps {
+    if number >= 7 {
+        lay_out(s, n, several)?;
+    } else if n.is_multiple_of(2) {
+        // lines along r begin in different banks where rows have an odd length
         let axis = if several { 3 } else { 2 };
-        local[1..].iter().try_for_each(|array| s.apply(PadArray::new(*array, axis, 1)).map(|_| ()))?;
+        LOCAL[1..].iter().try_for_each(|array| s.apply(PadArray::new(*array, axis, 1)).map(|_| ()))?;
     }
-    if in_place {
+    if number >= 5 {
         s.apply(AliasStorage::new(["ur", "wr", "zr"], "s_1"))?;
         s.apply(AliasStorage::new(["s_u", "us", "ws", "zs"], "s_2"))?;
     } else {
@@ -96,15 +142,27 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
         s.apply(AliasStorage::new(["ur", "zr"], "s_2"))?;
         s.apply(AliasStorage::new(["us", "zs"], "s_3"))?;
     }
-    if !halves.is_empty() {
-        unroll(s, &halves.iter().map(String::as_str).collect::<Vec<_>>())?;
+    Ok(())
+}
+
+/// Strides of elements, planes and lines with few conflicts of half a sub-group: of arrays that are read along r, along s, and along both.
+fn lay_out(s: &mut Schedule, n: usize, several: bool) -> Steps {
+    let [along_r, along_s, along_both] = match n {
+        6 => [[228, 37, 6], [228, 38, 6], [228, 37, 6]],
+        7 => [[343, 49, 7], [385, 55, 7], [343, 49, 7]],
+        8 => [[576, 72, 9], [576, 72, 8], [576, 72, 9]],
+        9 => [[729, 81, 9], [801, 89, 9], [729, 81, 9]],
+        10 => [[1010, 101, 10], [1060, 106, 10], [1010, 101, 10]],
+        _ => [[n * n * n, n * n, n], [n * n * n, n * n, n], [n * n * n, n * n, n]],
+    };
+    for (arrays, [element, plane, line]) in
+        [(&["ur", "wr", "zr"][..], along_r), (&["us", "ws", "zs"], along_s), (&["s_u"], along_both)]
+    {
+        let elements = if several { format!("{element}, ") } else { String::new() };
+        let layout = format!("strides({elements}{plane}, {line}, 1)");
+        arrays.iter().try_for_each(|array| change_layout(s, array, &layout))?;
     }
-    unroll(s, &["h", "lr", "ls", "lt", "mr", "ms", "mt", "d1", "d2", "d3"])?;
-    unroll(s, &["i", "j_s", "k_t", "k_g", "a", "b_s", "c_t", "c_y", "q2", "p2", "l_r", "l_s", "m_r", "m_s"])?;
-    if !in_place {
-        return Ok(());
-    }
-    s.apply(SetResidentGroups::new(resident(sizes.nodes(), elements))).map(|_| ())
+    Ok(())
 }
 
 /// Groups of which a multiprocessor should have the registers: as many as 16 sub-groups, each work-item

@@ -2,6 +2,7 @@
 //! step that the publication names.
 
 mod bp10;
+mod bp10_mma;
 mod bp30_cubes;
 mod bp30_lines;
 mod bp30_planes;
@@ -78,7 +79,7 @@ pub enum RecipeError {
     },
     /// An instruction takes lines of another length, or other numbers.
     #[error(
-        "`{kernel}` takes lines of 8 or 16 nodes in double precision, which an instruction multiplies; degree {degree} in {precision} has {nodes}; choose degree 7 or 15, and f64"
+        "`{kernel}` takes lines in double precision that fill instructions: of 8 or 16 nodes, or of 9 to 15 in even and odd parts; degree {degree} in {precision} has {nodes}; choose degree 7 or 15, for BP1.0 one from 8 to 14, and f64"
     )]
     OtherLines {
         /// The kernel.
@@ -186,21 +187,32 @@ impl Tuned {
     #[must_use]
     pub fn has_several_elements(self) -> bool {
         match self.problem {
-            Problem::Bp10 => self.number >= 10,
+            Problem::Bp10 => self.number >= 10 && !self.by_instructions(),
             Problem::Bp35 => self.threads == Threads::Planes && self.number >= 13,
             Problem::Bp35Vertices => self.number >= 2,
             Problem::Bp30 => self.threads == Threads::Planes && self.number >= 11,
         }
     }
 
-    /// Whether matrix instructions compute its contractions, which take lines of 8 or 16 nodes in
-    /// double precision.
+    /// Whether matrix instructions compute its contractions, in double precision.
     #[must_use]
     pub fn by_instructions(self) -> bool {
         match self.problem {
             Problem::Bp35Vertices => [3, 4].contains(&self.number),
             Problem::Bp35 => self.threads == Threads::Planes && [14, 15].contains(&self.number),
-            Problem::Bp10 | Problem::Bp30 => false,
+            Problem::Bp10 => self.number == 17,
+            Problem::Bp30 => false,
+        }
+    }
+
+    /// The lowest degree at which the kernel is there: matrix instructions take lines of 8 or 16 nodes, or
+    /// parts of lines of more than 8 and at most 16.
+    #[must_use]
+    pub fn first_degree(self) -> usize {
+        match self.problem {
+            Problem::Bp10 if self.by_instructions() => bp10_mma::HALF,
+            Problem::Bp35 | Problem::Bp35Vertices if self.by_instructions() => 7,
+            Problem::Bp10 | Problem::Bp35 | Problem::Bp30 | Problem::Bp35Vertices => 1,
         }
     }
 
@@ -214,7 +226,7 @@ impl Tuned {
             (Problem::Bp35Vertices, Threads::Planes) => 6,
             (_, Threads::Cubes | Threads::Host) => return false,
         };
-        self.number >= first
+        self.number >= first && !self.by_instructions()
     }
 
     /// Whether a work-group has one element where that has two sub-groups or more, and a
@@ -273,10 +285,16 @@ impl Tuned {
             return Err(RecipeError::TooManyWorkItems { kernel: self, degree, needed });
         }
         let nodes = sizes.nodes();
-        if self.by_instructions() && (!nodes.is_multiple_of(8) || precision != Precision::Double) {
+        let takes = match self.problem {
+            Problem::Bp10 => nodes > bp10_mma::HALF && sizes.points() <= 2 * bp10_mma::HALF,
+            Problem::Bp35 | Problem::Bp30 | Problem::Bp35Vertices => nodes.is_multiple_of(8),
+        };
+        if self.by_instructions() && !(takes && precision == Precision::Double) {
             return Err(RecipeError::OtherLines { kernel: self, degree, precision, nodes });
         }
-        let plain = sizes.plain().map_err(|cause| RecipeError::Plain { problem: self.problem, cause })?;
+        let by_columns = (self.problem, self.number) == (Problem::Bp35Vertices, 8);
+        let plain = if by_columns { sizes.plain_by_columns() } else { sizes.plain() };
+        let plain = plain.map_err(|cause| RecipeError::Plain { problem: self.problem, cause })?;
         let mut s = Schedule::of(&plain);
         let before = self.steps(&mut s, sizes);
         let mut launches =
@@ -302,6 +320,7 @@ impl Tuned {
 
     fn one_launch(self, s: &mut Schedule, sizes: Sizes) -> Result<(), TransformError> {
         match (self.problem, self.threads) {
+            (Problem::Bp10, _) if self.by_instructions() => bp10_mma::steps(s, sizes),
             (Problem::Bp10, _) => bp10::steps(s, sizes, self.number, self.elements_of_a_group(sizes)),
             (Problem::Bp35, Threads::Planes) if self.by_instructions() => {
                 bp35_mma::steps(s, sizes, self.number, self.elements_of_a_group(sizes))

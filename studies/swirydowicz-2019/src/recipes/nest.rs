@@ -4,9 +4,9 @@ use crate::problem::{Precision, Sizes};
 use kingpost::ir::Variable;
 use kingpost::prelude::ScheduleSteps;
 use kingpost::prelude::{
-    AddressSpace, Assume, AxisTag, ContractArray, DeclareCallee, ExpandArray, ImageAxis, MoveInsns, PadArray,
-    PeelIname, PrefetchArray, ReplaceWithIntrinsic, ReverseIname, Schedule, Selection, SetAddressSpace,
-    ShiftIname, SplitIname, TagInames, UseSymmetry,
+    AddressSpace, Assume, AxisTag, ChangeLayout, ContractArray, DeclareCallee, ExpandArray, ImageAxis,
+    MoveInsns, PadArray, PeelIname, PrefetchArray, ReplaceWithIntrinsic, ReverseIname, Schedule, Selection,
+    SetAddressSpace, ShiftIname, SplitIname, TagInames, UseSymmetry,
 };
 use kingpost::transforms::TransformError;
 use kingpost::transforms::intrinsics::COPY_ASYNC_F64;
@@ -161,6 +161,12 @@ pub fn pad_even(s: &mut Schedule, rows: usize, arrays: &[&str]) -> Steps {
         let axes = s.kernel().var(array).map_or(0, |v| s.kernel().vars[v].shape.len() as u32);
         s.apply(PadArray::new(*array, axes.saturating_sub(1), 1)).map(|_| ())
     })
+}
+
+/// Gives an array the layout of a text.
+pub fn change_layout(s: &mut Schedule, array: &str, layout: &str) -> Steps {
+    let layout = s.expected(layout.parse().ok(), "layout")?;
+    s.apply(ChangeLayout::new(array, layout)).map(drop)
 }
 
 /// Lets the statements of a copy from global to local memory run asynchronously, where there is an

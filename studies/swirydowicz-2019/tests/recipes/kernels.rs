@@ -64,8 +64,9 @@ fn family(problem: Problem, threads: Threads) {
     for kernel in kernels {
         // at 7 rows are padded
         let degrees: &[usize] = match (is_long_run(), kernel.by_instructions()) {
-            (true, true) => &[7, 15],
-            (false, true) => &[7],
+            // lines of 8 and 16 nodes, or parts of lines of 9, 14 and 15
+            (true, true) => &[7, 8, 13, 14, 15],
+            (false, true) => &[7, 8],
             (true, false) => &[1, 2, 3, 7],
             // with a middle, and without
             (false, false) if kernel.by_halves() => &[2, 3],
@@ -89,7 +90,7 @@ fn the_interpreter_agrees_with_the_dense_operator() {
         // the last kernels have the steps of those before them, and steps do not ask for the precision
         let precisions = if is_long_run() || is_last(kernel) { &PRECISIONS[..] } else { &PRECISIONS[..1] };
         for precision in precisions.iter().copied() {
-            let degree = if kernel.by_instructions() { 7 } else { 2 };
+            let degree = kernel.first_degree().max(2);
             let Some(launches) = launches(kernel, degree, precision) else { continue };
             let sizes = Sizes { problem: kernel.problem, degree, precision };
             let mut memory = sizes.inputs(ELEMENTS, seed);
@@ -152,6 +153,12 @@ fn bp30_by_planes() {
 #[test]
 fn paired_groups_have_one_element_each() {
     check("bp30.2d.12x1".parse().unwrap(), 2, Precision::Double, Random::fresh_seed());
+}
+
+/// Some layers of factors are copied ahead, and the others read where they are needed.
+#[test]
+fn layers_of_factors_are_copied_ahead() {
+    check("bp30.2d.16".parse().unwrap(), 7, Precision::Double, Random::fresh_seed());
 }
 
 #[test]
