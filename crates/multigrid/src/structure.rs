@@ -128,7 +128,7 @@ impl Structure {
             && cube
             && element.degree == 7
         {
-            return Self::Planes { resident_groups: Some(4) };
+            return Self::Planes { resident_groups: Some(3) };
         }
         match (backend, operation) {
             (Backend::C, _) => Self::Blocks,
