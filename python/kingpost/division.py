@@ -401,6 +401,10 @@ class Division:
             of_part = self._parts[part]
             y[of_part.dofs[self._space][of_part.owned]] += values.reshape(-1, *y.shape[1:])[of_part.owned]
 
+    def update(self, **functions: Any) -> None:
+        """Takes new values of some functions for later calls."""
+        self._engine.update(self._changed(functions))
+
     def _check_result(self, y: Any) -> None:
         import numpy
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import numpy as np
 
 from kingpost.dolfinx.linear import Action, one_bilinear
-from kingpost.dolfinx.systems import System
+from kingpost.dolfinx.systems import DividedSystem, System
 from kingpost.errors import ArgumentError, FormError
 from kingpost.operator import Trial
 from kingpost.solvers import Solution, _count, _size
@@ -51,7 +51,8 @@ class MatrixFree:
         self._rows, self._columns = constrained(test, bcs, owned=True), constrained(trial, bcs, owned=True)
         self._diagonal = diagonal if test == trial else 0.0
         self._fixed = constrained(trial, bcs)
-        self._system: Optional[System] = None
+        self._solving: Any = None
+        self._system: tuple[Any, Union[System, DividedSystem, None]] = (None, None)
         ghosts = trial.dofmap.index_map.num_ghosts
         # a process without ghosts has nothing to wait for
         self._late, self._early = self.action._launches(trial) if ghosts else (self.action._all, [])
@@ -96,6 +97,8 @@ class MatrixFree:
         b: Any,
         x: Any,
         *,
+        devices: Optional[Sequence[str]] = None,
+        owners: Any = "bisect",
         diagonal: Any = None,
         method: str = "cg",
         relative: float = 1e-10,
@@ -106,7 +109,8 @@ class MatrixFree:
 
         Vectors stay on the devices: from card to card by NCCL, where each process has a card of its own, otherwise by
         MPI, ghosts are exchanged while cells that need none are computed. ``diagonal`` is that of the matrix, by which
-        Jacobi's preconditioner divides. ``method`` is ``cg`` or ``gmres``. The result's ``x`` are the owned entries.
+        Jacobi's preconditioner divides. ``method`` is ``cg`` or ``gmres``. One process may have several ``devices``, among
+        which the mesh is divided by ``owners``, as by :meth:`kingpost.DividedOperator.divide`. The result's ``x`` are the owned entries.
 
         Raises:
             FormError: Test and trial functions of two spaces, no diagonal of constrained rows, single precision.
@@ -122,9 +126,12 @@ class MatrixFree:
         inverse[self._rows] = 1.0
         if len(right) != rows or len(inverse) != rows or not (np.isfinite(inverse).all() and inverse.all()):
             raise ArgumentError(f"`b` or `diagonal`: needed {rows} owned entries, of a diagonal finite ones that are not 0")
-        if self._system is None or not self._system.fits(self):
-            self._system = System(self)
-        found, (reason, converged, residuals, seconds) = self._system.solve(
+        among = None if devices is None else (tuple(devices), id(owners))
+        kept, system = self._system
+        if system is None or kept != among or not system.fits(self):
+            system = System(self) if devices is None else DividedSystem(self, devices, owners)
+            self._system = among, system
+        found, (reason, converged, residuals, seconds) = system.solve(
             self, (right, self._fixed, 1.0 / inverse), method, limits
         )
         target[:rows] = found
@@ -132,6 +139,12 @@ class MatrixFree:
         if hasattr(vector, "scatter_forward"):
             vector.scatter_forward()
         return Solution(found, converged, reason, residuals, seconds, 0.0)
+
+    def own_comm(self) -> Any:
+        """A communicator for solves alone, so that no other messages are taken for theirs."""
+        if self._solving is None:
+            self._solving = self._comm.Dup()
+        return self._solving
 
     def petsc(self) -> Any:
         """A ``PETSc.Mat`` of type ``python`` with this action."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,30 +10,60 @@ import numpy as np
 from kingpost import _kingpost
 from kingpost.arrays import view
 from kingpost.errors import FormError
+from kingpost.export import dumps
+from kingpost.operator import jit
 from kingpost.processes import Messages, connected, together
 
 if TYPE_CHECKING:
     from kingpost.dolfinx.bilinear import MatrixFree
 
 Array = Any
+#: Roles of lists, which each part of an operator has for itself.
+LISTS = ("entity_cells", "local_facets", "facet_states")
 
 
-class System:
+Solved = tuple[Array, tuple[str, bool, list[float], float]]
+
+
+class _Frozen:
+    """What kernels on devices have of a form until they are made anew: constants and positions."""
+
+    def __init__(self, operator: MatrixFree) -> None:
+        action = operator.action
+        self.comm = operator.own_comm()
+        if action._mapping.document["scalar"] != "f64":
+            raise FormError(f"the form is of `{action._mapping.document['scalar']}`; solving on devices takes `f64`")
+        inputs = action._inputs({})
+        self._constants = {name: value for name, value in inputs.items() if np.isscalar(value)}
+        self._positions = action._mapping.mesh.geometry.x.copy()
+        #: The functions that the kernels take, and the one that the form is applied to.
+        taken = {argument.name for argument in action.operator.arguments}
+        self.names = [name for name in action._mapping.functions if name in taken]
+        functions = action._mapping.functions.items()
+        self.unknown = next(name for name, function in functions if function is operator.argument)
+        if self.unknown not in self.names:
+            raise FormError("the form is zero; needed one with a solution")
+
+    def fits(self, operator: MatrixFree) -> bool:
+        """Whether constants and positions are the same, in all processes."""
+        inputs = operator.action._inputs({})
+        same = all(inputs[name] == value for name, value in self._constants.items())
+        same &= np.array_equal(self._positions, operator.action._mapping.mesh.geometry.x)
+        return all(self.comm.allgather(bool(same)))
+
+    def values(self, operator: MatrixFree) -> dict[str, Array]:
+        """The functions as they are now."""
+        inputs = operator.action._inputs({})
+        return {name: np.ascontiguousarray(inputs[name], "f8") for name in self.names}
+
+
+class System(_Frozen):
     """What a device has of a form: kernels over the cells and facets of its process, with what does not change."""
 
     def __init__(self, operator: MatrixFree) -> None:
+        super().__init__(operator)
         action, space = operator.action, operator.argument.function_space
-        document = action._mapping.document
-        if document["scalar"] != "f64":
-            raise FormError(f"the form is of `{document['scalar']}`; solving on devices takes `f64`")
-        functions = [entry["name"] for entry in document["functions"] if entry["role"] != "coordinates"]
         inputs = action._varying((operator._result,), {})
-        #: The functions that the kernels take; which of them the form is applied to.
-        self.names = [name for name in functions if name in inputs]
-        mine = next(name for name, function in action._mapping.functions.items() if function is operator.argument)
-        self.place = self.names.index(mine)
-        self._constants = {name: value for name, value in inputs.items() if np.isscalar(value)}
-        self._positions = action._mapping.mesh.geometry.x.copy()
         late, early = action._launches(space)
         parts = {part.name: part for part in action.operator.parts}
         views, kernels = [], []
@@ -45,48 +76,70 @@ class System:
                 # they keep the arrays that the engine copies
                 views.append(arrays)
                 kernels.append((compiled._program, is_late, [found.lent(name) for name, found in arrays], numbers))
-        fields = [np.ascontiguousarray(inputs[name], "f8").tobytes() for name in self.names]
+        fields = [values.tobytes() for values in self.values(operator).values()]
         size = operator._result.x.array.size
         part: Any = (kernels, fields, size, _layout(space))
         device = action.operator.parts[0].compiled.device
         self.messages, processes = Messages(None), None
-        #: Of its own, so that no other messages are taken for those of a solve.
-        self.comm = space.mesh.comm.Dup()
         if self.comm.size > 1:
             self.messages = Messages(self.comm)
             processes = connected(self.comm, device, self.messages)
-        self.engine = _kingpost.Parts([device], document["outputs"][0]["name"], self.names, [part], processes)
-
-    def fits(self, operator: MatrixFree) -> bool:
-        """Whether constants and positions are those that the kernels have."""
-        inputs = operator.action._inputs({})
-        same = all(inputs[name] == value for name, value in self._constants.items())
-        same &= np.array_equal(self._positions, operator.action._mapping.mesh.geometry.x)
-        return self.comm.allreduce(bool(same), op=_all_of())
+        self.engine = _kingpost.Parts([device], action._mapping.document["outputs"][0]["name"], self.names, [part], processes)
 
     def solve(
         self, operator: MatrixFree, system: tuple[Array, Array, Array], method: str, limits: tuple[float, float, int]
-    ) -> tuple[Array, tuple[str, bool, list[float], float]]:
+    ) -> Solved:
         """The owned unknowns, for a right-hand side, the constrained unknowns, and the inverse of a diagonal."""
-        inputs = operator.action._inputs({})
-        changed = [
-            (place, np.ascontiguousarray(inputs[name], "f8").tobytes()) for place, name in enumerate(self.names)
-        ]
+        changed = [(place, values.tobytes()) for place, values in enumerate(self.values(operator).values())]
         given = tuple(array.tobytes() for array in system)
 
         def call() -> tuple[list[bytearray], tuple[str, bool, list[float], float]]:
             self.engine.update([changed])
-            return self.engine.solve(self.place, [given], method, limits)
+            return self.engine.solve(self.names.index(self.unknown), [given], method, limits)
 
         self.messages.begin()
         (found,), report = together(self.comm, call)
         return np.frombuffer(found, "f8"), report
 
 
-def _all_of() -> Any:
-    from mpi4py import MPI
+class DividedSystem(_Frozen):
+    """A form on several devices of one process."""
 
-    return MPI.LAND
+    def __init__(self, operator: MatrixFree, devices: Sequence[str], owners: Any) -> None:
+        super().__init__(operator)
+        if self.comm.size > 1:
+            raise FormError(f"the mesh is on {self.comm.size} processes, each with one device; leave `devices` out")
+        action = operator.action
+        document, several = action._mapping.document, len(action.operator.parts) > 1
+        given = {**action._inputs({})}
+        for launch in action._all:
+            # the number of cells is that of a part's
+            fixed = {name: value for name, value in launch.fixed.items() if name in action._roles}
+            lists = {name: value for name, value in fixed.items() if action._roles[name].kind in LISTS}
+            given.update({name: value for name, value in fixed.items() if name not in lists})
+            given.update({launch.part: lists} if several and lists else lists)
+        taken = {argument.name for argument in action.operator.arguments} | {launch.part for launch in action._all}
+        width = action._mapping.mesh.geometry.x.shape[1]
+        divided = jit(dumps(document), devices=devices, position_width=width)
+        self.division = divided.divide(owners, **{name: value for name, value in given.items() if name in taken})
+
+    def solve(
+        self, operator: MatrixFree, system: tuple[Array, Array, Array], method: str, limits: tuple[float, float, int]
+    ) -> Solved:
+        """As :meth:`System.solve`."""
+        right, fixed, inverse = system
+        values = self.values(operator)
+        self.division.update(**values)
+        shape = values[self.unknown].shape
+        relative, absolute, most = limits
+        found = self.division.solve(
+            right.reshape(shape), self.unknown, fixed=fixed, diagonal=1.0 / inverse.reshape(shape),
+            method=method, relative=relative, absolute=absolute, max_iterations=most,
+        )  # fmt: skip
+        x = found.x.reshape(-1)
+        # columns of constrained unknowns are zero: nothing is lifted
+        x[fixed] = right[fixed]
+        return x, (found.reason, found.converged, found.residuals, found.seconds)
 
 
 def _layout(space: Any) -> tuple:
