@@ -26,7 +26,7 @@ Solved = tuple[Array, tuple[str, bool, list[float], float]]
 
 
 class _Frozen:
-    """What kernels on devices have of a form until they are made anew: constants and positions."""
+    """What kernels on devices have of a form until they are made again: constants and positions."""
 
     def __init__(self, operator: MatrixFree) -> None:
         action = operator.action
