@@ -9,6 +9,7 @@ import numpy as np
 
 from kingpost import _kingpost
 from kingpost.arrays import view
+from kingpost.dolfinx.entities import Batch
 from kingpost.errors import FormError
 from kingpost.export import dumps
 from kingpost.operator import jit
@@ -111,14 +112,15 @@ class DividedSystem(_Frozen):
             raise FormError(f"the mesh is on {self.comm.size} processes, each with one device; leave `devices` out")
         action = operator.action
         document, several = action._mapping.document, len(action.operator.parts) > 1
-        given = {**action._inputs({})}
-        for launch in action._all:
-            # the number of cells is that of a part's
-            fixed = {name: value for name, value in launch.fixed.items() if name in action._roles}
-            lists = {name: value for name, value in fixed.items() if action._roles[name].kind in LISTS}
-            given.update({name: value for name, value in fixed.items() if name not in lists})
-            given.update({launch.part: lists} if several and lists else lists)
+        given, roles = {**action._inputs({})}, action._roles
         taken = {argument.name for argument in action.operator.arguments} | {launch.part for launch in action._all}
+        # in the order of DOLFINx, whatever order launches take cells in: lists of facets have its numbers
+        for name in taken & roles.keys():
+            if roles[name].kind in ("map", "states"):
+                given[name] = action._mapping.fixed(roles[name], Batch(slice(None), {}, 0))
+        for launch in action._all:
+            lists = {name: value for name, value in launch.fixed.items() if name in roles and roles[name].kind in LISTS}
+            given.update({launch.part: lists} if several and lists else lists)
         width = action._mapping.mesh.geometry.x.shape[1]
         divided = jit(dumps(document), devices=devices, position_width=width)
         self.division = divided.divide(owners, **{name: value for name, value in given.items() if name in taken})
