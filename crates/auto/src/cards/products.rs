@@ -54,13 +54,14 @@ const HALVES: Choice = Choice {
 };
 
 /// What is tried, of each type.
-pub(super) const CHOICES: [Choice; 16] = [
+pub(super) const CHOICES: [Choice; 17] = [
     Choice { name: "128 by 128, f64", ..DOUBLE },
     Choice { name: "64 by 128, f64", tile: [64, 128, 16], sub_group: [32, 32], rate: 0.95, ..DOUBLE },
     Choice { name: "64 by 64, f64", tile: [64, 64, 16], sub_group: [32, 32], rate: 0.9, ..DOUBLE },
     Choice { name: "32 by 64, f64", tile: [32, 64, 16], sub_group: [16, 32], rate: 0.75, ..DOUBLE },
     Choice { name: "32 by 32, f64", tile: [32, 32, 16], sub_group: [16, 16], rate: 0.6, ..DOUBLE },
     Choice { name: "128 by 128, f32", ..SINGLE },
+    Choice { name: "64 by 128, f32", tile: [64, 128, 16], rate: 0.95, ..SINGLE },
     Choice { name: "128 by 128, f32, sums in 2 parts", parts: 2, ..SINGLE_PARTS },
     Choice { name: "128 by 128, f32, sums in 4 parts", parts: 4, ..SINGLE_PARTS },
     Choice { name: "64 by 64, f32", ..SMALL },
@@ -375,7 +376,7 @@ mod tests {
             ("f64", 16384, "128 by 128, f64"),
             ("f32", 256, "64 by 64, f32, sums in 8 parts"),
             ("f32", 512, "64 by 64, f32, sums in 8 parts"),
-            ("f32", 1024, "128 by 128, f32, sums in 4 parts"),
+            ("f32", 1024, "64 by 128, f32"),
             ("f32", 4096, "128 by 128, f32"),
             ("bf16", 1024, "64 by 128, halves"),
             ("bf16", 2048, "128 by 128, halves"),
