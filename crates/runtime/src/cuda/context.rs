@@ -1,5 +1,6 @@
 //! The driver's primary context, and the guards that free what is made in it.
 
+use super::spare::Spare;
 use crate::cuda::ptxas::Resources;
 use crate::error::{RuntimeError, Unavailable};
 use cudarc::driver::result::{self, DriverError};
@@ -72,6 +73,7 @@ pub(crate) struct Context {
     pub(crate) name: String,
     device: sys::CUdevice,
     context: sys::CUcontext,
+    spare: Spare,
 }
 
 // SAFETY: the driver's handles may be used from any thread once the context is current there, which
@@ -85,7 +87,31 @@ impl Context {
         // SAFETY: the device came from the driver.
         let context = unsafe { result::primary_ctx::retain(device) }
             .map_err(|e| driver_error(&name, "cuDevicePrimaryCtxRetain", e))?;
-        Ok(Arc::new(Self { name, device, context }))
+        // SAFETY: as above.
+        let total = unsafe { result::device::total_mem(device) }
+            .map_err(|e| driver_error(&name, "cuDeviceTotalMem", e))?;
+        Ok(Arc::new(Self { name, device, context, spare: Spare::of(total as u64) }))
+    }
+
+    /// Memory of at least some bytes.
+    fn allocate(&self, bytes: u64) -> Result<sys::CUdeviceptr, DriverError> {
+        if let Some(block) = self.spare.take(bytes) {
+            return Ok(block);
+        }
+        // SAFETY: the context is current; nothing reads the memory before it is filled.
+        let allocate = || unsafe { result::malloc_sync(bytes as usize) };
+        allocate().or_else(|_| {
+            self.free_spare();
+            allocate()
+        })
+    }
+
+    /// Gives all memory that nobody uses back to the driver.
+    fn free_spare(&self) {
+        for block in self.spare.drain() {
+            // SAFETY: allocated in `allocate`, freed once; what used it was waited for.
+            let _ = unsafe { result::free_sync(block) };
+        }
     }
 
     /// Makes the context current on this thread.
@@ -101,6 +127,9 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
+        if self.enter().is_ok() {
+            self.free_spare();
+        }
         // SAFETY: retained once in `new`. There is nobody to tell of a failure.
         let _ = unsafe { result::primary_ctx::release(self.device) };
     }
@@ -115,6 +144,8 @@ pub(crate) struct CudaMemory {
     pub(crate) pointer: sys::CUdeviceptr,
     /// Memory of the host that cards write to and read, at the same address.
     pub(crate) is_of_host: bool,
+    /// Bytes that were allocated on the card.
+    bytes: u64,
     /// None if the memory is not ours.
     owner: Option<Arc<Context>>,
 }
@@ -123,11 +154,10 @@ impl CudaMemory {
     pub(crate) fn new(context: &Arc<Context>, bytes: u64) -> Result<Self, RuntimeError> {
         let failed =
             |reason: String| RuntimeError::Allocation { bytes, device: context.name.clone(), reason };
-        let size = usize::try_from(bytes).map_err(|e| failed(e.to_string()))?;
         context.enter()?;
-        // SAFETY: the context is current; nothing reads the memory before it is filled.
-        let pointer = unsafe { result::malloc_sync(size) }.map_err(|e| failed(format!("{:?}", e.0)))?;
-        Ok(Self { pointer, is_of_host: false, owner: Some(Arc::clone(context)) })
+        let size = Spare::size(bytes);
+        let pointer = context.allocate(size).map_err(|e| failed(format!("{:?}", e.0)))?;
+        Ok(Self { pointer, is_of_host: false, bytes: size, owner: Some(Arc::clone(context)) })
     }
 
     /// Memory of the host that kernels reach.
@@ -139,7 +169,7 @@ impl CudaMemory {
         // SAFETY: the context is current; nothing reads the memory before it is filled.
         let address = unsafe { result::malloc_host(size, 0) }.map_err(|e| failed(format!("{:?}", e.0)))?;
         // one address space for all memory, as there is on each 64-bit system with a card since 2.0
-        Ok(Self { pointer: address as u64, is_of_host: true, owner: Some(Arc::clone(context)) })
+        Ok(Self { pointer: address as u64, is_of_host: true, bytes: 0, owner: Some(Arc::clone(context)) })
     }
 
     /// The bytes of memory of the host, if it is that.
@@ -157,7 +187,7 @@ impl CudaMemory {
         let found =
             unsafe { sys::cuPointerGetAttribute((&raw mut ordinal).cast(), attribute, address) }.result();
         let ours = found.is_ok() && ordinal == context.device;
-        Ok(ours.then_some(Self { pointer: address, is_of_host: false, owner: None }))
+        Ok(ours.then_some(Self { pointer: address, is_of_host: false, bytes: 0, owner: None }))
     }
 
     /// Whether it was allocated on the card of a context.
@@ -168,7 +198,7 @@ impl CudaMemory {
 
 impl Drop for CudaMemory {
     fn drop(&mut self) {
-        if self.owner.as_ref().is_some_and(|context| context.enter().is_ok()) {
+        if let Some(context) = self.owner.as_ref().filter(|context| context.enter().is_ok()) {
             if let Some(address) = self.host() {
                 // SAFETY: the context is current; whatever writes to the memory ends before it goes.
                 let _ = unsafe { sys::cuCtxSynchronize() };
@@ -176,8 +206,13 @@ impl Drop for CudaMemory {
                 let _ = unsafe { result::free_host(address.cast()) };
                 return;
             }
-            // SAFETY: allocated in `new`, freed once; every launch was waited for.
-            let _ = unsafe { result::free_sync(self.pointer) };
+            // the driver waits before it frees, and what is kept is lent at once
+            // SAFETY: the context is current.
+            let waited = unsafe { sys::cuCtxSynchronize() }.result().is_ok();
+            if !(waited && context.spare.keep(self.bytes, self.pointer)) {
+                // SAFETY: allocated in `new`, freed once; every launch was waited for.
+                let _ = unsafe { result::free_sync(self.pointer) };
+            }
         }
     }
 }

@@ -17,6 +17,8 @@ pub mod ptxas;
 #[cfg(feature = "cuda")]
 mod running;
 #[cfg(feature = "cuda")]
+mod spare;
+#[cfg(feature = "cuda")]
 mod staging;
 #[cfg(feature = "cuda")]
 mod tensors;

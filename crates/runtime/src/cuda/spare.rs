@@ -1,0 +1,102 @@
+//! Memory of a card that nobody uses, kept for whoever allocates next.
+
+use cudarc::driver::sys::CUdeviceptr;
+use std::collections::BTreeMap;
+use std::mem::take;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes of a block that is kept, at most: longer ones are allocated rarely, and go back to the driver.
+const LONGEST: u64 = 1 << 28;
+/// What is kept of the memory of a card, at most, and of a large one in bytes.
+const SHARE: u64 = 16;
+const KEPT: u64 = 1 << 31;
+/// Extents between two powers of two: arrays of about one length share blocks, of which at most an eighth is unused.
+const STEPS: u64 = 8;
+
+/// Blocks that were freed. The driver takes longer to map and to unmap memory than short kernels run.
+pub(super) struct Spare {
+    /// Bytes that are kept, at most.
+    most: u64,
+    blocks: Mutex<Blocks>,
+}
+
+#[derive(Default)]
+struct Blocks {
+    of_size: BTreeMap<u64, Vec<CUdeviceptr>>,
+    bytes: u64,
+}
+
+impl Spare {
+    /// Of a card with so much memory.
+    pub(super) fn of(total: u64) -> Self {
+        Self { most: KEPT.min(total / SHARE), blocks: Mutex::default() }
+    }
+
+    /// Bytes to allocate where some are asked for.
+    pub(super) fn size(bytes: u64) -> u64 {
+        if bytes == 0 || bytes > LONGEST {
+            return bytes;
+        }
+        let step = (bytes.next_power_of_two() / 2 / STEPS).max(512);
+        bytes.next_multiple_of(step)
+    }
+
+    /// A block of a size, if one is there.
+    pub(super) fn take(&self, size: u64) -> Option<CUdeviceptr> {
+        let mut blocks = self.blocks();
+        let block = blocks.of_size.get_mut(&size)?.pop()?;
+        blocks.bytes -= size;
+        Some(block)
+    }
+
+    /// Keeps a block that nothing uses any more; false if it is to be freed.
+    pub(super) fn keep(&self, size: u64, block: CUdeviceptr) -> bool {
+        let mut blocks = self.blocks();
+        if size == 0 || size > LONGEST || blocks.bytes + size > self.most {
+            return false;
+        }
+        blocks.bytes += size;
+        blocks.of_size.entry(size).or_default().push(block);
+        true
+    }
+
+    /// All blocks, to be freed.
+    pub(super) fn drain(&self) -> impl Iterator<Item = CUdeviceptr> + use<> {
+        take(&mut *self.blocks()).of_size.into_values().flatten()
+    }
+
+    /// What a thread that panicked left is whole.
+    fn blocks(&self) -> MutexGuard<'_, Blocks> {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_hold_what_is_asked_for_and_little_more() {
+        for bytes in (1..5000).chain([1 << 20, (1 << 20) + 1, 123_456_789, LONGEST]) {
+            let size = Spare::size(bytes);
+            assert!(size >= bytes && size - bytes <= (bytes / STEPS).max(511), "{bytes}: {size}");
+            assert_eq!(Spare::size(size), size);
+        }
+        assert_eq!([0, LONGEST + 1].map(Spare::size), [0, LONGEST + 1]);
+    }
+
+    #[test]
+    fn blocks_are_lent_once_and_kept_up_to_a_share() {
+        let spare = Spare::of(SHARE * 4096);
+        assert!(spare.keep(1024, 1) && spare.keep(1024, 2) && spare.keep(2048, 3));
+        assert!(!spare.keep(512, 4), "4096 bytes are kept");
+        let mut lent = [spare.take(1024), spare.take(1024)];
+        lent.sort_unstable();
+        assert_eq!(lent, [Some(1), Some(2)]);
+        assert_eq!((spare.take(1024), spare.take(512)), (None, None));
+        assert!(spare.keep(512, 4));
+        assert_eq!(spare.drain().collect::<Vec<_>>(), [4, 3]);
+        assert_eq!(spare.take(2048), None);
+        assert!(spare.keep(4096, 5) && !spare.keep(LONGEST + 1, 6));
+    }
+}
