@@ -9,7 +9,10 @@ use crate::factors::{Factor, factors};
 use crate::interval::Interval;
 use crate::launch_bounds::Reach;
 use crate::names::Names;
-use kingpost_ir::{Affine, Atom, AxisTag, Constraint, Id, InameId, Kernel, VarId, VarKind};
+use kingpost_ir::{
+    AddressSpace, Affine, Atom, AxisTag, BinaryOp, Constraint, Expr, Id, InameId, Kernel, VarId, VarKind,
+    Variable, WriteOp,
+};
 use std::cell::Cell;
 use std::cmp::Ordering;
 
@@ -58,7 +61,7 @@ impl<'k> Env<'k> {
             iname_names.push(names.fresh(&stem));
         }
         let count = iname_names.len();
-        let var_ranges = kernel.vars.values().map(|v| Interval::of(v.ty)).collect();
+        let var_ranges = values(kernel);
         let mut env = Self {
             kernel,
             names,
@@ -203,6 +206,11 @@ impl<'k> Env<'k> {
         .normalised()
     }
 
+    /// Range of the elements of a variable.
+    pub(crate) fn element_range(&self, v: VarId) -> Interval {
+        self.var_ranges[v.index()]
+    }
+
     /// Range of an atom.
     pub(crate) fn atom_range(&self, atom: &Atom) -> Interval {
         match atom {
@@ -342,4 +350,31 @@ impl<'k> Env<'k> {
         }
         known
     }
+}
+
+/// What elements of each variable can be: what its type holds, and of a temporary of a work-group or a work-item, whose
+/// writes are all here, what all of them are.
+fn values(kernel: &Kernel) -> Vec<Interval> {
+    let mut written: Vec<Option<Interval>> = vec![None; kernel.vars.len()];
+    for insn in kernel.insns.values() {
+        let mask = match (&insn.op, &insn.rhs) {
+            (WriteOp::Assign, Expr::Binary(BinaryOp::BitAnd, _, mask)) => Some(&**mask),
+            _ => None,
+        };
+        let value = match mask {
+            Some(Expr::Int(mask)) if *mask >= 0 => Interval::new(0, i128::from(*mask)),
+            Some(_) | None => Interval::ALL,
+        };
+        let known = &mut written[insn.lhs.var.index()];
+        *known = Some(known.map_or(value, |known| known.join(value)));
+    }
+    let is_own = |v: &Variable| {
+        let is_near = matches!(v.space, AddressSpace::Private | AddressSpace::Local | AddressSpace::SubGroup);
+        v.kind == VarKind::Temporary && is_near && v.storage.is_none()
+    };
+    let of = |(v, written): (&Variable, Option<Interval>)| match written.filter(|_| is_own(v)) {
+        Some(written) => Interval::of(v.ty).meet(written),
+        None => Interval::of(v.ty),
+    };
+    kernel.vars.values().zip(written).map(of).collect()
 }

@@ -4,7 +4,6 @@ use super::Lower;
 use crate::ast::{Expr, IntFn, Name, Op, Place};
 use crate::complex::ComplexOp;
 use crate::error::CodegenError;
-use crate::interval::Interval;
 use crate::value::{Value, arithmetic, divide, exclusive_or};
 use kingpost_ir::{
     Access, AddressSpace, Affine, AxisTag, Class, Expr as IrExpr, Id, InameId, Kernel, Layout, TableData,
@@ -41,7 +40,7 @@ impl<'k> Lower<'k> {
         Ok(match var.ty.class() {
             Class::Real => Value::Real(code.decoded(var.ty), var.ty.loaded()),
             // C computes in 32 bits with what has fewer
-            Class::Exact => Value::Int(code, var.ty.loaded(), Interval::of(var.ty)),
+            Class::Exact => Value::Int(code, var.ty.loaded(), self.env.element_range(access.var)),
             Class::Word => Value::Word(code, var.ty),
             Class::Complex => Value::Complex(code, var.ty),
             Class::Truth => Value::Bool(code.nonzero()),
