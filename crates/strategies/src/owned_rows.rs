@@ -10,7 +10,8 @@ use kingpost_ir::{
     VarKind, Variable, WriteOp,
 };
 use kingpost_primitives::primitives::{
-    ExpandArray, PadArray, PreEvaluateLoop, SetAddressSpace, SplitLaunch, TransposeArrayAxes,
+    ExpandArray, PadArray, PreEvaluateLoop, SetAddressSpace, SkipZeroTerms, SplitLaunch, SplitSum,
+    TransposeArrayAxes,
 };
 use kingpost_primitives::schedule::Loop;
 use kingpost_primitives::tree::{body_of, insns_of, loops_of};
@@ -61,6 +62,7 @@ impl Strategy for OwnedRows {
             s.apply(SetAddressSpace::new(&var.name, AddressSpace::Private))?;
         }
         sum_in_advance(s)?;
+        write_tables(s)?;
         let made = s.kernel().clone();
         constant_tables(s, &made)?;
         make_atomic(s, &cells.commits)?;
@@ -102,6 +104,63 @@ fn sum_in_advance(s: &mut Schedule) -> Result<(), Stopped> {
         if tried.attempt(PreEvaluateLoop::new(points))?.is_some() && work(tried.kernel()) < before {
             *s = tried;
         }
+    }
+    Ok(())
+}
+
+/// Entries of a table that is written out, at most: more of them make long code, as tables with several points do.
+const WRITTEN: i64 = 32;
+
+/// Writes the entries of tables that are known when the kernel is written into the sums over them, as of the row of a
+/// turned cell, and leaves out those of zero.
+fn write_tables(s: &mut Schedule) -> Result<(), Stopped> {
+    let kernel = s.kernel().clone();
+    let is_table = |v: VarId| matches!(kernel.vars[v].kind, VarKind::Table(_));
+    let schedule = kernel.schedule();
+    let reads = |table: VarId| {
+        let accesses = schedule.iter().flat_map(|(insn, around)| {
+            kernel.insns[*insn].reads().into_iter().map(move |access| (access, around))
+        });
+        accesses.filter(move |(access, _)| access.var == table)
+    };
+    let all = || kernel.vars.ids().filter(|v| is_table(*v));
+    // a row that is looked up is not known
+    if all().flat_map(reads).any(|(access, _)| has_unknown_index(&kernel, access)) {
+        return Ok(());
+    }
+    let is_short = |table: &VarId| {
+        reads(*table).all(|(access, around)| {
+            let mentioned = |l: &&InameId| access.index.iter().any(|index| index.mentions(**l));
+            let times = around.iter().filter(mentioned).map(|l| extent(&kernel, *l)).product::<Option<i64>>();
+            times.is_some_and(|times| times <= WRITTEN)
+        })
+    };
+    let tables: BTreeSet<VarId> = all().filter(is_short).collect();
+    let mut loops = BTreeSet::new();
+    for (insn, around) in &schedule {
+        let Insn { name, op, .. } = &kernel.insns[*insn];
+        let own = kernel.insns[*insn].reads().into_iter().filter(|access| tables.contains(&access.var));
+        let own: Vec<&Access> = own.collect();
+        if own.is_empty() {
+            continue;
+        }
+        let mentioned = |l: &&InameId| own.iter().any(|access| access.index.iter().any(|i| i.mentions(**l)));
+        loops.extend(around.iter().filter(mentioned).copied());
+        if *op != WriteOp::Assign {
+            let before: BTreeSet<String> = s.kernel().insns.values().map(|i| i.name.clone()).collect();
+            s.attempt(SplitSum::new(name))?;
+            let after = s.kernel().insns.values().map(|i| i.name.clone());
+            let terms: Vec<String> = after.filter(|n| n == name || !before.contains(n)).collect();
+            for term in terms {
+                s.attempt(SkipZeroTerms::insn(term))?; // refused where a table has no zero
+            }
+        }
+    }
+    for table in &tables {
+        s.apply(SetAddressSpace::new(&kernel.vars[*table].name, AddressSpace::Literal))?;
+    }
+    for l in loops {
+        s.tag(Loop::named(&kernel.inames[l].name), AxisTag::Unrolled)?;
     }
     Ok(())
 }
@@ -243,27 +302,30 @@ fn go_together(s: &mut Schedule, owners: &Loop, looked_up: &[&str], lanes: i64) 
     Ok(s.tag(&lane, AxisTag::Local(0))?)
 }
 
+/// Whether an index of an access is no function of loops and parameters.
+fn has_unknown_index(kernel: &Kernel, access: &Access) -> bool {
+    let is_param = |v: VarId| kernel.vars[v].kind == VarKind::Param;
+    access.index.iter().any(|index| {
+        let known = index.as_affine().is_some_and(|e| {
+            let mut known = true;
+            e.for_each_symbol(&mut |atom| {
+                if let Atom::Var(v) = atom {
+                    known &= is_param(*v);
+                }
+            });
+            known
+        });
+        !known
+    })
+}
+
 /// Whether a temporary has an index that is no function of loops and parameters.
 fn is_looked_up(kernel: &Kernel, var: VarId) -> bool {
-    let is_param = |v: VarId| kernel.vars[v].kind == VarKind::Param;
-    let at_run_time = |access: &Access| {
-        access.index.iter().any(|index| {
-            let known = index.as_affine().is_some_and(|e| {
-                let mut known = true;
-                e.for_each_symbol(&mut |atom| {
-                    if let Atom::Var(v) = atom {
-                        known &= is_param(*v);
-                    }
-                });
-                known
-            });
-            !known
-        })
-    };
     let is_temporary = kernel.vars[var].kind == VarKind::Temporary && !kernel.vars[var].shape.is_empty();
     is_temporary
         && kernel.insns.values().any(|insn| {
             let reads = insn.reads();
-            reads.into_iter().chain([&insn.lhs]).any(|access| access.var == var && at_run_time(access))
+            let mut accesses = reads.into_iter().chain([&insn.lhs]);
+            accesses.any(|access| access.var == var && has_unknown_index(kernel, access))
         })
 }

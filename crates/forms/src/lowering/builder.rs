@@ -223,10 +223,15 @@ impl<'a> Builder<'a> {
         Ok(self.b.temporary(name, ty, []))
     }
 
+    /// New numbers of the type of the form.
+    pub(super) fn numbers(&mut self, stem: &str, shape: &[usize]) -> VarId {
+        let name = self.names.fresh(stem);
+        self.b.temporary(name, self.ty, extents(shape))
+    }
+
     /// A new result of an entity that is no vector.
     pub(super) fn sum(&mut self, output: usize, stem: &str, shape: &[usize]) -> VarId {
-        let name = self.names.fresh(stem);
-        let var = self.b.temporary(name, self.ty, extents(shape));
+        let var = self.numbers(stem, shape);
         self.sums.insert(output, var);
         var
     }

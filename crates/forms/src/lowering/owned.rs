@@ -77,21 +77,44 @@ pub(super) struct TurnedPair {
     pub(super) of: Turned,
     /// Places of its columns in the row.
     pub(super) slots: VarId,
-    /// Columns of the row.
+    /// Columns of the row, or of all rows.
     pub(super) columns: VarId,
+    /// Where those of the row begin, among those of all.
+    pub(super) first: Option<VarId>,
     /// Components of a degree of freedom.
     pub(super) block: usize,
+    pub(super) own: Own,
+}
+
+/// The degree of freedom of a turned cell that owns the rows, the same of all pairs.
+#[derive(Clone, Copy)]
+pub(super) struct Own {
+    pub(super) dof: usize,
+    pub(super) is_vertex: bool,
+    /// What the pairs add to its own columns, and where these are in the row.
+    pub(super) sums: VarId,
+    pub(super) slot: VarId,
 }
 
 impl Pair {
     /// The number of a vertex of a cell that is turned, or of another degree of freedom; none of
     /// other cells.
     pub(super) fn number(&self, is_vertex: bool, at: Expr) -> Option<Expr> {
-        let TurnedPair { of, slots, columns, block } = self.turned?;
-        let column = Expr::load(columns, [Expr::load(slots, [at])]);
+        let TurnedPair { of, slots, columns, first, block, own } = self.turned?;
+        let slot = Expr::load(slots, [at.clone()]);
+        let column = match first {
+            Some(first) => Expr::load(columns, [Expr::scalar(first) + slot]),
+            None => Expr::load(columns, [slot]),
+        };
         let dof = match block {
             1 => column,
             n => Expr::binary(BinaryOp::FloorDiv, column, Expr::Int(n as i64)),
+        };
+        // the owner is known before its pairs are
+        let is_own = Expr::binary(BinaryOp::Eq, at, Expr::Int(own.dof as i64));
+        let dof = match own.is_vertex {
+            true => Expr::Select(Box::new(is_own), Box::new(self.owner.clone()), Box::new(dof)),
+            false => dof,
         };
         Some(match is_vertex {
             true => Expr::binary(BinaryOp::Sub, dof, Expr::scalar(of.first_vertex)),

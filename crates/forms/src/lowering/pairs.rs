@@ -1,10 +1,14 @@
 //! The pairs of an owned row and a cell: the loop over them, and where their sums go.
 
 use super::builder::Builder;
-use super::owned::{OwnedRows, Owners, Pair, Turned, TurnedPair};
+use super::owned::{Own, OwnDof, OwnedRows, Owners, Pair, Turned, TurnedPair};
 use crate::form::FormError;
 use kingpost_fem::sparse::SLICE;
 use kingpost_ir::{Access, Affine, BinaryOp, Expr, VarId};
+
+/// Columns of a row that are copied to where they are read from, at most: what sixteen work-items copy at once. Copies
+/// of longer rows take longer than what they save (`results/h200/trotter_2023.md`).
+const COPIED: usize = 16;
 
 /// Opens the loop over owners, clears the rows of one, opens the loop over its pairs, and makes the
 /// pair the entity.
@@ -19,27 +23,67 @@ pub(super) fn open_pairs(w: &mut Builder<'_>, owned: &OwnedRows, owners: &Owners
         Some(first) => counter + Expr::scalar(first),
     };
     let name = w.form.outputs[owned.output].name.clone();
-    let columns = owned.turned.map(|turned| copy_columns(w, owned, owners, (turned, owner.clone())));
+    let is_copied = owners.longest <= COPIED;
+    let copy =
+        owned.turned.filter(|_| is_copied).map(|of| copy_columns(w, owned, owners, (of, owner.clone())));
     let rows = w.sum(owned.output, &format!("{name}_rows"), &[owned.block, owners.longest]);
     let component = w.loop_of("i_row", owned.block);
     let (_, entry) = w.loop_over("i_entry", owners.longest);
     w.assign(&format!("clear_{name}"), Access::new(rows, [component.1, entry]), Expr::from(0.0));
     w.b.close_loop();
     w.close_loop_of(component.0);
-    let [first, count, pair] = ["first_pair", "pairs", "pair"].map(|stem| w.integer(stem));
+    let [first, count] = ["first_pair", "pairs"].map(|stem| w.integer(stem));
     w.assign("find_pairs", Access::scalar(first), Expr::load(owned.firsts, [owner.clone()]));
     w.assign("count_pairs", Access::scalar(count), Expr::load(owned.counts, [owner.clone()]));
+    let column = owned.turned.filter(|_| !is_copied).map(|_| {
+        let first = w.integer("first_column");
+        let row = row_of(owned, owner.clone(), Expr::Int(0));
+        w.assign("find_columns", Access::scalar(first), Expr::load(owned.row_starts, [row]));
+        first
+    });
+    let own = match owners.own {
+        OwnDof::At(dof) => Some(open_own(w, owned, dof)),
+        OwnDof::Listed(_) => None,
+    };
+    let place = |turn: Expr| Expr::scalar(first) + Expr::Int(SLICE as i64) * turn;
+    let words = owned.turned.map(|_| {
+        let words = w.list("words", owned.packing.words(owned.columns[0]));
+        read_words(w, owned, words, (Expr::Int(0), count, Expr::scalar(first)));
+        words
+    });
     let turn = w.names.fresh("turn");
     let turn = Expr::from(w.b.open_loop(&turn, Affine::constant(0), Affine::var(count)));
-    let place = Expr::scalar(first) + Expr::Int(SLICE as i64) * turn;
-    w.assign("next_pair", Access::scalar(pair), place);
-    let pair = Expr::scalar(pair);
-    let turned = owned.turned.zip(columns).map(|(of, columns)| {
-        let slots = take_slots(w, owned, &pair);
-        TurnedPair { of, slots, columns, block: owned.columns[1] }
-    });
+    let mut pair = place(turn.clone());
+    let turned = match owned.turned.zip(words).zip(own) {
+        Some(((of, words), own)) => {
+            let slots = take_slots(w, owned, words);
+            let next = turn + Expr::Int(1);
+            read_words(w, owned, words, (next.clone(), count, place(next)));
+            let columns = copy.unwrap_or(of.columns);
+            Some(TurnedPair { of, slots, columns, first: column, block: owned.columns[1], own })
+        }
+        None => {
+            let place = w.integer("pair");
+            w.assign("next_pair", Access::scalar(place), pair);
+            pair = Expr::scalar(place);
+            None
+        }
+    };
     w.pair = Some(Pair { owner, rows, own: owners.own.of(pair.clone()), turned });
     w.entity = Some(pair);
+}
+
+/// Sums of what pairs add to the columns of the owner itself, which are in no other memory than those of its work-item.
+fn open_own(w: &mut Builder<'_>, owned: &OwnedRows, dof: usize) -> Own {
+    let components = owned.columns[1];
+    let sums = w.numbers("own_sums", &[owned.block, components]);
+    let (row, component) = (w.loop_of("i_row", owned.block), w.loop_of("i_own", components));
+    w.assign("clear_own", Access::new(sums, [row.1, component.1]), Expr::from(0.0));
+    w.close_loop_of(component.0);
+    w.close_loop_of(row.0);
+    let slot = w.integer("own_slot");
+    w.assign("no_slot", Access::scalar(slot), Expr::Int(0));
+    Own { dof, is_vertex: dof < w.form.cell.n_vertices(), sums, slot }
 }
 
 /// Where the entries of a row begin and end.
@@ -77,15 +121,29 @@ fn copy_columns(
     columns
 }
 
-/// Takes the places of the columns of a cell out of the numbers that hold them. Each element has
-/// one writer.
-fn take_slots(w: &mut Builder<'_>, owned: &OwnedRows, pair: &Expr) -> VarId {
+/// Reads the numbers that hold the places of the columns of a cell, of a pair that an owner may not have: those of the
+/// next one are read before the sums of this one, which need not wait then.
+fn read_words(
+    w: &mut Builder<'_>,
+    owned: &OwnedRows,
+    words: VarId,
+    (turn, count, pair): (Expr, VarId, Expr),
+) {
+    let (_, number) = w.loop_over("k_word", owned.packing.words(owned.columns[0]));
+    let is_there = Expr::binary(BinaryOp::Lt, turn, Expr::scalar(count));
+    let held = Expr::load(owned.slots, [number.clone(), pair]);
+    let held = Expr::Select(Box::new(is_there), Box::new(held), Box::new(Expr::Int(0)));
+    w.assign("read_slots", Access::new(words, [number]), held);
+    w.b.close_loop();
+}
+
+/// Takes the places of the columns of a cell out of the numbers that hold them. Each element has one writer.
+fn take_slots(w: &mut Builder<'_>, owned: &OwnedRows, words: VarId) -> VarId {
     let (n_words, per_word) = (owned.packing.words(owned.columns[0]), owned.packing.slots());
     let slots = w.list("slot", n_words * per_word);
     let word = w.integer("slots");
     let (_, number) = w.loop_over("i_word", n_words);
-    let held = Expr::load(owned.slots, [number.clone(), pair.clone()]);
-    w.assign("take_slots", Access::scalar(word), held);
+    w.assign("take_slots", Access::scalar(word), Expr::load(words, [number.clone()]));
     let (_, within) = w.loop_over("j_slot", per_word);
     let at = Expr::Int(per_word as i64) * number + within;
     w.assign("take_slot", Access::new(slots, [at]), first_slot(owned, word));
@@ -100,11 +158,21 @@ pub(super) fn scatter(w: &mut Builder<'_>, owned: &OwnedRows) -> Result<(), Form
     let (cell, entity) = (w.sum_of(owned.output)?, w.entity());
     let pair = w.pair.clone().ok_or_else(|| FormError::Internal("no rows are owned".into()))?;
     match pair.turned {
-        Some(turned) => {
-            let (_, column) = w.loop_over("j_scatter", owned.columns[0]);
-            let slot = Expr::load(turned.slots, [column.clone()]);
-            gather(w, owned, (column, slot), (cell, pair.rows));
-            w.b.close_loop();
+        Some(TurnedPair { slots, own, .. }) => {
+            for [lo, hi] in [[0, own.dof], [own.dof + 1, owned.columns[0]]] {
+                if lo < hi {
+                    let name = w.names.fresh("j_scatter");
+                    let ends = [lo, hi].map(|end| Affine::constant(end as i64));
+                    let [lo, hi] = ends;
+                    let column = Expr::from(w.b.open_loop(&name, lo, hi));
+                    let slot = Expr::load(slots, [column.clone()]);
+                    gather(w, owned, (column, slot), (cell, pair.rows));
+                    w.b.close_loop();
+                }
+            }
+            let column = Expr::Int(own.dof as i64);
+            gather(w, owned, (column.clone(), Expr::Int(0)), (cell, own.sums));
+            w.assign("own_slot", Access::scalar(own.slot), Expr::load(slots, [column]));
         }
         None => {
             let n_words = owned.packing.words(owned.columns[0]);
@@ -118,6 +186,9 @@ pub(super) fn scatter(w: &mut Builder<'_>, owned: &OwnedRows) -> Result<(), Form
         }
     }
     w.b.close_loop(); // of the pairs
+    if let Some(TurnedPair { own, .. }) = pair.turned {
+        gather(w, owned, (Expr::Int(0), Expr::scalar(own.slot)), (own.sums, pair.rows));
+    }
 
     let row = w.loop_of("i_store", owned.block);
     // looked up again: that rows share no entry is known of the starts of rows themselves

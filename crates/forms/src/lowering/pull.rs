@@ -401,7 +401,13 @@ impl<'a> Pull<'a> {
             jets.iter().try_for_each(|jet| self.check_order(jet))?;
             *factor = self.node(*factor)?;
         }
-        let scale = self.scale(region);
+        let mut scale = self.scale(region);
+        // the sums over derivatives are those of a symmetric matrix then, of which half is computed
+        if let ([_, _], Some(common)) = (arguments, self.common_factor(&terms)) {
+            scale = self.graph.multiply(scale, common);
+            let one = self.graph.literal(1.0);
+            terms.iter_mut().for_each(|(_, factor)| *factor = one);
+        }
         if arguments.is_empty() {
             let scaled = |(arguments, factor)| Term { arguments, factor: self.graph.multiply(factor, scale) };
             return Ok(terms.into_iter().map(scaled).collect());
@@ -411,6 +417,13 @@ impl<'a> Pull<'a> {
             terms = self.pull_argument(terms, place, space, scale)?;
         }
         Ok(terms.into_iter().map(|(arguments, factor)| Term { arguments, factor }).collect())
+    }
+
+    /// What several terms are all multiplied by, unless it is a number.
+    fn common_factor(&self, terms: &[(Vec<Jet>, ScalarId)]) -> Option<ScalarId> {
+        let [(_, first), others @ ..] = terms else { return None };
+        let is_common = !others.is_empty() && others.iter().all(|(_, factor)| factor == first);
+        (is_common && !matches!(self.graph.node(*first), Scalar::Literal(_))).then_some(*first)
     }
 
     /// The weight of a point, times what a piece of the entity is larger than that of the reference.

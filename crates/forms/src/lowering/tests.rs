@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{ArgumentRole, LoweringOptions, lower};
+use super::{ArgumentRole, LoweringOptions, MeshForm, lower};
 use crate::form::*;
+use crate::program::stage;
 use crate::reference;
 use kingpost_fem::element::CellShape;
 use kingpost_fem::mesh::Mesh;
@@ -397,4 +398,18 @@ fn nodes_of_another_variant_are_refused_with_the_first_that_differs() {
         bind(2, &[0.0]).unwrap_err(),
         "nodes are given for P2, and the form has functions of degree 1, 3; give those"
     );
+}
+
+/// Values of such matrices are compared by the tests of strategies and solvers.
+#[test]
+fn what_multiplies_all_terms_leaves_the_sums_over_derivatives() {
+    let space = FunctionSpace::scalar(CellShape::Tetrahedron, 2);
+    let stiffness = || inner(grad(trial(&space)), grad(test(&space)));
+    let geometry = |form: &Form| {
+        let form = MeshForm::new(form, &LoweringOptions::new("matrix")).unwrap();
+        let insns = form.kernels().iter().flat_map(|lowered| lowered.kernel.insns.values());
+        insns.filter(|insn| insn.tags.contains(stage::GEOMETRY)).count()
+    };
+    let plain = geometry(&(stiffness() * dx()));
+    assert_eq!(geometry(&(stiffness() * constant("kappa") * dx())), plain);
 }
