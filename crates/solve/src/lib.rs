@@ -59,6 +59,7 @@ mod pattern;
 mod queue;
 mod report;
 mod scaling;
+mod sorting;
 mod sparse;
 mod texts;
 mod vectors;

@@ -1,5 +1,6 @@
 //! The pattern of a sparse matrix, found on a device from the maps of entities.
 
+use crate::sorting::{BLOCK, Pairs, RUN, Scan, Sort};
 use crate::texts::{compiled, text};
 use crate::{Call, SolveError, run};
 use kingpost_fem::sparse::{CsrPart, longest_row};
@@ -7,12 +8,6 @@ use kingpost_forms::form::FormError;
 use kingpost_runtime::{Buffer, Device, Executable, buffer_of, download_values};
 use rayon::prelude::*;
 use std::sync::Arc;
-
-/// Numbers that a work-item adds up in a scan.
-const BLOCK: usize = 64;
-/// Keys that a work-item counts digits of when keys are sorted, and how many digits there are.
-const RUN: usize = 64;
-const DIGITS: usize = 32;
 
 /// The kernels that find patterns.
 ///
@@ -26,15 +21,15 @@ const DIGITS: usize = 32;
 /// # Source
 /// Trotter et al. 2023, §3, which sets up on the host; digits after Satish et al. 2009.
 pub struct PatternKernels {
-    count_up: Executable,
-    digits: Executable,
-    digit_places: Executable,
-    pairs: Executable,
+    pub(crate) count_up: Executable,
+    pub(crate) digits: Executable,
+    pub(crate) digit_places: Executable,
+    pub(crate) pairs: Executable,
     starts: Executable,
     split: Executable,
     count: Executable,
-    sum: Executable,
-    scan: Executable,
+    pub(crate) sum: Executable,
+    pub(crate) scan: Executable,
     fill: Executable,
     places: Executable,
 }
@@ -75,12 +70,14 @@ pub struct DeviceTerms {
     pub seconds: f64,
 }
 
-/// Two arrays of items and their keys.
-type Pairs = [Buffer; 2];
-
 /// Iterations of a binary search among `n`.
 pub(crate) const fn steps(n: usize) -> usize {
     (usize::BITS - n.leading_zeros()) as usize
+}
+
+/// More numbers than 32 bits count.
+pub(crate) fn too_many() -> SolveError {
+    refused(format!("more than {} numbers of a pattern, as 32 bits count", i32::MAX))
 }
 
 fn refused(message: String) -> SolveError {
@@ -243,32 +240,12 @@ impl PatternKernels {
         (keys, n_keys): (&Buffer, usize),
         n: usize,
     ) -> Result<(Pairs, f64), SolveError> {
-        let pairs = || -> Result<Pairs, SolveError> {
-            Ok([device.allocate(4 * n as u64)?, device.allocate(4 * n as u64)?])
-        };
-        let (mut from, mut to) = (pairs()?, pairs()?);
-        device.copy(keys, &from[0])?;
-        let mut seconds = run(device, &[Call::of(&self.count_up, &[("n", n)], &[("items", &from[1])])])?;
-        let n_runs = n.div_ceil(RUN);
-        let integers = |n: usize| device.allocate(4 * n as u64);
-        let counts = integers((DIGITS + 1) * n_runs)?;
-        let [before, places] = [integers((DIGITS + 1) * n_runs)?, integers(n)?];
-        device.fill(&counts, 0)?; // what stands after the counts
-        let mut divisor = 1;
-        while divisor <= n_keys && n > 0 {
-            let sizes = [("n", n), ("n_runs", n_runs), ("divisor", divisor)];
-            let of_keys = ("keys", &from[0]);
-            seconds += run(device, &[Call::of(&self.digits, &sizes, &[of_keys, ("counts", &counts)])])?;
-            seconds += self.add_up(device, &counts, DIGITS * n_runs + 1, &before)?.1;
-            let arrays = [of_keys, ("before", &before), ("places", &places)];
-            let place = Call::of(&self.digit_places, &sizes, &arrays);
-            let arrays = [of_keys, ("items", &from[1]), ("places", &places)];
-            let arrays = [&arrays[..], &[("moved_keys", &to[0]), ("moved_items", &to[1])]].concat();
-            seconds += run(device, &[place, Call::of(&self.pairs, &sizes[..1], &arrays)])?;
-            std::mem::swap(&mut from, &mut to);
-            divisor *= DIGITS;
-        }
-        Ok((from, seconds))
+        let sort = Sort::new(device, n_keys, n)?;
+        let mut calls = Vec::new();
+        sort.push(self, keys, &mut calls);
+        let seconds = run(device, &calls)?;
+        drop(calls);
+        Ok((sort.into_sorted(), seconds))
     }
 
     /// Finds the first of `n_keys` sorted keys that is not below each number below `n`.
@@ -289,35 +266,10 @@ impl PatternKernels {
         n: usize,
         before: &Buffer,
     ) -> Result<(usize, f64), SolveError> {
-        // sums of blocks, of blocks of blocks, to one number
-        let (mut sizes, mut sums) = (vec![n], Vec::new());
-        while sizes.last().is_some_and(|size| *size > 1) {
-            let size = sizes.last().map_or(1, |size| size.div_ceil(BLOCK));
-            sums.push(device.allocate(4 * size as u64)?);
-            sizes.push(size);
-        }
+        let scan = Scan::new(device, n)?;
         let mut calls = Vec::new();
-        for (level, sum) in sums.iter().enumerate() {
-            let numbers = if level == 0 { numbers } else { &sums[level - 1] };
-            calls.push(Call::of(&self.sum, &[("n", sizes[level])], &[("a", numbers), ("sums", sum)]));
-        }
-        let mut seconds = run(device, &calls)?;
-        let Some(total) = sums.last() else { return Ok((0, seconds)) };
-        let total = download_values::<i32>(device, total)?.iter().sum::<i32>();
-        let total = usize::try_from(total)
-            .map_err(|_| refused(format!("more than {} numbers of a pattern, as 32 bits count", i32::MAX)))?;
-        // and back: what stands before a block is known once those of the blocks above are
-        let mut above = buffer_of(device, &[0_i32])?;
-        for level in (0..sums.len()).rev() {
-            let own = if level == 0 { None } else { Some(device.allocate(4 * sizes[level] as u64)?) };
-            let numbers = if level == 0 { numbers } else { &sums[level - 1] };
-            let scanned = own.as_ref().unwrap_or(before);
-            let arrays = [("a", numbers), ("before", &above), ("scanned", scanned)];
-            seconds += run(device, &[Call::of(&self.scan, &[("n", sizes[level])], &arrays)])?;
-            if let Some(own) = own {
-                above = own;
-            }
-        }
-        Ok((total, seconds))
+        scan.push(self, (numbers, before), &mut calls);
+        let seconds = run(device, &calls)?;
+        Ok((scan.total(device)?, seconds))
     }
 }

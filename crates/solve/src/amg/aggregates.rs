@@ -1,5 +1,6 @@
 //! Sets of neighbouring nodes, each of which is a node of the next level.
 
+use crate::sorting::{Scan, Sort};
 use crate::texts::{compiled, text};
 use crate::{BlockRows, Call, PatternKernels, SolveError, run};
 use kingpost_runtime::{Buffer, Device, Executable};
@@ -77,22 +78,32 @@ impl SetKernels {
         let keys = self.roots(device, lists, matrix, kinds)?;
         let [is_root, numbers] = [integers(n + 1)?, integers(n + 1)?];
         device.fill(&is_root, 0)?;
-        run(device, &[Call::of(&self.count, &sizes[..1], &[("keys", &keys), ("is_root", &is_root)])])?;
-        let (count, _) = lists.add_up(device, &is_root, n + 1, &numbers)?;
+        let scan = Scan::new(device, n + 1)?;
+        let mut calls = vec![Call::of(&self.count, &sizes[..1], &[("keys", &keys), ("is_root", &is_root)])];
+        scan.push(lists, (&is_root, &numbers), &mut calls);
         let [of, other] = [integers(n)?, integers(n)?];
         let arrays = [("keys", &keys), ("numbers", &numbers), ("aggregates", &of)];
-        let roots = Call::of(&self.roots, &sizes, &[&rows[..], &arrays].concat());
+        calls.push(Call::of(&self.roots, &sizes, &[&rows[..], &arrays].concat()));
         let join = |before, after| {
             let arrays = [("before", before), ("aggregates", after)];
             Call::of(&self.neighbours, &sizes, &[&rows[..], &arrays].concat())
         };
         // the second time for what roundings keep from being connected both ways
-        run(device, &[roots, join(&of, &other), join(&other, &of)])?;
-        let ([sorted, members], _) = lists.sort(device, (&of, count), n)?;
+        calls.extend([join(&of, &other), join(&other, &of)]);
+        run(device, &calls)?;
+        let count = scan.total(device)?;
+
+        let sort = Sort::new(device, count, n)?;
         let [starts, places] = [integers(count + 1)?, integers(n)?];
-        let first = lists.first_places((count + 1, &starts), (n, &sorted));
-        let place = Call::of(&self.places, &sizes[..1], &[("members", &members), ("places", &places)]);
-        run(device, &[first, place])?;
+        let mut calls = Vec::new();
+        sort.push(lists, &of, &mut calls);
+        let [sorted, members] = sort.sorted();
+        calls.push(lists.first_places((count + 1, &starts), (n, sorted)));
+        let arrays = [("members", members), ("places", &places)];
+        calls.push(Call::of(&self.places, &sizes[..1], &arrays));
+        run(device, &calls)?;
+        drop(calls);
+        let [_, members] = sort.into_sorted();
         Ok(Aggregates { count, n_members: n, of, starts, members, places })
     }
 
@@ -107,10 +118,10 @@ impl SetKernels {
         let n = matrix.rows;
         let (sizes, rows) = (matrix.sizes(), [&matrix.lists()[..], &[("kinds", kinds)]].concat());
         let integers = |n: usize| device.allocate(4 * n as u64);
-        let [keys, near, far, is_open, before] =
-            [integers(n)?, integers(n)?, integers(n)?, integers(n)?, integers(n)?];
+        let [keys, near, far, is_open] = [integers(n)?, integers(n)?, integers(n)?, integers(n)?];
+        let open = Scan::new(device, n)?;
         let arrays = [("row_starts", &**matrix.row_starts), ("kinds", kinds), ("keys", &keys)];
-        run(device, &[Call::of(&self.keys, &sizes, &arrays)])?;
+        let mut calls = vec![Call::of(&self.keys, &sizes, &arrays)];
         loop {
             let round = || {
                 let around = |numbers, largest| {
@@ -120,12 +131,16 @@ impl SetKernels {
                 let arrays = [("largest", &far), ("keys", &keys), ("is_open", &is_open)];
                 [around(&keys, &near), around(&near, &far), Call::of(&self.choose, &sizes[..1], &arrays)]
             };
-            let calls: Vec<Call<'_>> = (0..ROUNDS).flat_map(|_| round()).collect();
+            calls.extend((0..ROUNDS).flat_map(|_| round()));
+            open.push_total(lists, &is_open, &mut calls);
             run(device, &calls)?;
             // each round has a root, that of the largest key
-            if lists.add_up(device, &is_open, n, &before)?.0 == 0 {
-                return Ok(keys);
+            if open.total(device)? == 0 {
+                break;
             }
+            calls.clear();
         }
+        drop(calls);
+        Ok(keys)
     }
 }

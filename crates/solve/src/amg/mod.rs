@@ -105,7 +105,7 @@ impl Amg {
     /// A device that refuses them.
     pub fn prepare(device: &dyn Device, unknowns: &Unknowns) -> Result<(), SolveError> {
         let (_, width) = NearKernel::compiled(device, unknowns)?;
-        let compile = || Self::compile(device, [unknowns.components.max(1), width]);
+        let compile = || Self::compile(device, [unknowns.components.max(1), width]).map(drop);
         // shared threads would keep a mesh that is numbered meanwhile waiting for whole proofs
         match ThreadPoolBuilder::new().build() {
             Ok(own) => own.install(compile),
@@ -113,18 +113,24 @@ impl Amg {
         }
     }
 
-    /// Compiles what a hierarchy needs whose finest matrix has blocks of `side` by `side`, and others of `width` by
-    /// `width`.
-    fn compile(device: &dyn Device, [side, width]: [usize; 2]) -> Result<(), SolveError> {
-        let numbers = |side| NumberKernels::new(device, side, width).map(drop);
-        let finest = || join(|| numbers(side), || prepare_cycles(device, side, width));
-        let coarse = || match side == width {
-            true => Ok(()),
-            false => numbers(width).and_then(|()| prepare_cycles(device, width, width)),
+    /// The kernels that find hierarchies whose finest matrix has blocks of `side` by `side`, and others of `width` by
+    /// `width`; those of their cycles are compiled, too.
+    fn compile(
+        device: &dyn Device,
+        [side, width]: [usize; 2],
+    ) -> Result<(StructureKernels, [NumberKernels; 2]), SolveError> {
+        let of = |side| {
+            let numbers = || NumberKernels::new(device, side, width);
+            let (numbers, cycles) = join(numbers, || prepare_cycles(device, side, width));
+            cycles.and(numbers)
         };
-        let (structures, ((numbers, cycles), coarse)) =
-            join(|| StructureKernels::new(device).map(drop), || join(finest, coarse));
-        structures.and(numbers).and(cycles).and(coarse)
+        let numbers = || match side == width {
+            // the second time all are known
+            true => (of(side), NumberKernels::new(device, side, width)),
+            false => join(|| of(side), || of(width)),
+        };
+        let (structures, (finest, coarse)) = join(|| StructureKernels::new(device), numbers);
+        Ok((structures?, [finest?, coarse?]))
     }
 
     /// The hierarchy of a symmetric positive definite matrix, whose `unknowns` are moved by `u` (nothing where
@@ -143,10 +149,7 @@ impl Amg {
         let (n, entries) = (matrix.unknowns(), matrix.entries() as f64);
         let near_kernel = NearKernel::new(device, unknowns, n)?;
         let width = near_kernel.vectors;
-        Self::compile(device, [matrix.side, width])?;
-        let structures = StructureKernels::new(device)?;
-        let numbers =
-            [NumberKernels::new(device, matrix.side, width)?, NumberKernels::new(device, width, width)?];
+        let (structures, numbers) = Self::compile(device, [matrix.side, width])?;
         let mut size = HierarchySize { unknowns: vec![n], operator_complexity: 1.0, bytes: 0 };
         let near = near_kernel.of(device, u)?;
         let (mut levels, mut threshold): (Vec<Level>, f64) = (Vec::new(), STRENGTH);

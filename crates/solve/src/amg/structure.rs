@@ -1,6 +1,7 @@
 //! Which blocks the matrices of a level have, found on the device.
 
 use super::aggregates::{Aggregates, SetKernels};
+use crate::sorting::{Scan, Sort};
 use crate::texts::{compiled, text};
 use crate::{BlockRows, Call, PatternKernels, SolveError, run};
 use kingpost_runtime::{Backend, Buffer, Device, Executable};
@@ -43,37 +44,54 @@ impl Pattern {
     }
 }
 
-/// Slices of the rows of products on a card, which have one remainder each. A row of the matrix times the
-/// interpolation is found by one work-item, slice by slice; in that of the restriction with it each slice is, in lists of
-/// these alone. Slices are few where there are as many rows as [`LARGE`].
+/// Slices of the rows of products on a card, which have one remainder each. They are few where there are as many rows as
+/// [`LARGE`].
 const FEW: usize = 8;
 const MANY: usize = 32;
 const LARGE: usize = 1 << 17;
 
-/// The kernels that find where a product has blocks, in slices. Where the second matrix is in slices, too, each
-/// work-item finds one of them, or else a row.
+/// Who finds the columns of a row of a product.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// A work-item each, slice by slice: what is read once, where there are many rows.
+    ByRows,
+    /// A work-item a slice, which passes over the columns of the others.
+    BySlices,
+    /// The same of lists of a slice each, as a product has them.
+    OfSlices,
+}
+
+/// The kernels that find where a product has blocks, in slices.
 struct ProductKernels {
     slices: usize,
-    is_sliced: bool,
+    way: Way,
     count: Executable,
     fill: Executable,
     first: Executable,
 }
 
 impl ProductKernels {
-    fn new(device: &dyn Device, slices: usize, is_sliced: bool) -> Result<Self, SolveError> {
+    fn new(device: &dyn Device, slices: usize, way: Way) -> Result<Self, SolveError> {
         // a slice has fewer on average; one slice is a row
         let kept = if slices == 1 { "16" } else { "8" };
+        let n = slices.to_string();
+        let (lists, list, own) = match way {
+            Way::ByRows | Way::BySlices => ("1", "0", " and b_columns[e] mod SLICES == p"),
+            Way::OfSlices => (n.as_str(), "p", ""),
+        };
         let of = |text: &str| {
-            let text = text.replace("KEPT", kept).replace("SLICES", &slices.to_string());
+            let text = text.replace("LISTS", lists).replace("LIST", list).replace(" and OWN_SLICE", own);
+            let text = text.replace("KEPT", kept).replace("SLICES", &n);
             compiled(device, &text.replace("GROUP", &(128 / slices).to_string()))
         };
-        let [count, fill] = match is_sliced {
-            true => [text!("aggregation/count_products"), text!("aggregation/fill_products")],
-            false => [text!("aggregation/count_image"), text!("aggregation/fill_image")],
+        let [count, fill] = match way {
+            Way::BySlices | Way::OfSlices => {
+                [text!("aggregation/count_products"), text!("aggregation/fill_products")]
+            }
+            Way::ByRows => [text!("aggregation/count_image"), text!("aggregation/fill_image")],
         };
         let first = of(text!("aggregation/first_slices"))?;
-        Ok(Self { slices, is_sliced, count: of(count)?, fill: of(fill)?, first })
+        Ok(Self { slices, way, count: of(count)?, fill: of(fill)?, first })
     }
 }
 
@@ -117,14 +135,14 @@ impl StructureKernels {
             Backend::Cuda => [FEW, MANY],
             Backend::C | Backend::OpenCl => [1, 1],
         };
-        let of = |slices| {
+        let of = |slices, way| {
             let (image, coarse) = join(
-                || ProductKernels::new(device, slices, false),
-                || ProductKernels::new(device, slices, true),
+                || ProductKernels::new(device, slices, way),
+                || ProductKernels::new(device, slices, Way::OfSlices),
             );
             Ok::<_, SolveError>([image?, coarse?])
         };
-        let products = || join(|| of(few), || of(many));
+        let products = || join(|| of(few, Way::ByRows), || of(many, Way::BySlices));
         let others = || join(|| SetKernels::new(device), products);
         let (lists, (sets, (few, many))) = join(|| PatternKernels::new(device), others);
         Ok(Self {
@@ -211,14 +229,16 @@ impl StructureKernels {
         kinds: &Buffer,
     ) -> Result<bool, SolveError> {
         let Structure { own, sets, interpolation, .. } = structure;
-        let [missing, before] =
-            [device.allocate(4 * own.rows as u64)?, device.allocate(4 * own.rows as u64)?];
+        let missing = device.allocate(4 * own.rows as u64)?;
+        let scan = Scan::new(device, own.rows)?;
         let arrays = [("kinds", kinds), ("aggregates", &sets.of), ("lengths", &missing)];
         let sizes = [("n", own.rows), ("n_blocks", own.n_blocks), ("n_found", interpolation.n_blocks)];
         let found = [("starts", &*interpolation.starts), ("found", &interpolation.at)];
         let arrays = [&own.lists()[..], &found, &arrays].concat();
-        run(device, &[Call::of(&self.missing, &sizes, &arrays)])?;
-        Ok(self.lists.add_up(device, &missing, own.rows, &before)?.0 == 0)
+        let mut calls = vec![Call::of(&self.missing, &sizes, &arrays)];
+        scan.push_total(&self.lists, &missing, &mut calls);
+        run(device, &calls)?;
+        Ok(scan.total(device)? == 0)
     }
 
     fn with_owners(&self, device: &dyn Device, matrix: &BlockRows<'_>) -> Result<Pattern, SolveError> {
@@ -245,9 +265,12 @@ impl StructureKernels {
     ) -> Result<(Buffer, usize), SolveError> {
         let starts = device.allocate(4 * (n as u64 + 1))?;
         device.fill(lengths, 0)?;
-        run(device, &[count(lengths)])?;
-        let (total, _) = self.lists.add_up(device, lengths, n + 1, &starts)?;
-        Ok((starts, total))
+        let scan = Scan::new(device, n + 1)?;
+        let mut calls = vec![count(lengths)];
+        scan.push(&self.lists, (lengths, &starts), &mut calls);
+        run(device, &calls)?;
+        drop(calls);
+        Ok((starts, scan.total(device)?))
     }
 
     /// A node of an aggregate is interpolated from those that it is connected to, and its own.
@@ -274,13 +297,18 @@ impl StructureKernels {
     /// The transpose, and the block that each of its blocks is.
     fn transposed(&self, device: &dyn Device, of: &Pattern) -> Result<(Pattern, Buffer), SolveError> {
         let n = of.n_blocks;
-        let ([owners, from], _) = self.lists.sort(device, (&of.at, of.columns), n)?;
+        let sort = Sort::new(device, of.columns, n)?;
+        let mut calls = Vec::new();
+        sort.push(&self.lists, &of.at, &mut calls);
+        let [owners, from] = sort.sorted();
         let starts = device.allocate(4 * (of.columns as u64 + 1))?;
         let at = device.allocate(4 * n as u64)?;
-        let place = self.lists.first_places((of.columns + 1, &starts), (n, &owners));
-        let arrays = [("at", &from), ("from", &of.owners), ("to", &at)];
-        let take = Call::of(&self.take, &[("n", n), ("n_from", n)], &arrays);
-        run(device, &[place, take])?;
+        calls.push(self.lists.first_places((of.columns + 1, &starts), (n, owners)));
+        let arrays = [("at", from), ("from", &of.owners), ("to", &at)];
+        calls.push(Call::of(&self.take, &[("n", n), ("n_from", n)], &arrays));
+        run(device, &calls)?;
+        drop(calls);
+        let [owners, from] = sort.into_sorted();
         Ok((Pattern::new([of.columns, of.rows], n, [starts, at, owners]), from))
     }
 
@@ -298,7 +326,7 @@ impl StructureKernels {
         let lengths = integers(n_slices + 1)?;
         let sizes = [("n", a.rows), ("n_middle", b.rows), ("n_columns", b.columns)];
         let mut sizes = [&sizes[..], &[("n_a", a.n_blocks), ("n_b", b.n_blocks)]].concat();
-        if !kernels.is_sliced {
+        if kernels.way == Way::ByRows {
             sizes.push(("share", b.columns.div_ceil(kernels.slices).max(1)));
         }
         let shared = [("a_starts", &*a.starts), ("a_columns", &a.at)];
@@ -309,7 +337,7 @@ impl StructureKernels {
         let [starts, found, owners] = [integers(a.rows + 1)?, integers(n_found)?, integers(n_found)?];
         let first = Call::of(&kernels.first, &sizes[..1], &[("slices", &slices), ("starts", &starts)]);
         let sizes = [&sizes[..], &[("n_found", n_found)]].concat();
-        let starts_of = if kernels.is_sliced { &slices } else { &starts };
+        let starts_of = if kernels.way == Way::ByRows { &starts } else { &slices };
         let arrays = [("starts", starts_of), ("found", &found), ("owners", &owners)];
         let fill = Call::of(&kernels.fill, &sizes, &[&shared[..], &arrays].concat());
         run(device, &[first, fill])?;
@@ -380,14 +408,16 @@ mod tests {
             let (left, right) = (upload(device, &a, 60), upload(device, &b, 90));
             let outer = upload(device, &c, 150);
             for slices in [1, FEW, MANY] {
-                let [plain, sliced] =
-                    [false, true].map(|is_sliced| ProductKernels::new(device, slices, is_sliced).unwrap());
+                let of = |way| ProductKernels::new(device, slices, way).unwrap();
                 let what = format!("{name}, {slices}, seed {}", numbers.seed);
-                let (found, starts) =
-                    structures.product(device, &plain, [&left, &right], &right.starts).unwrap();
-                check(device, &found, &image, &what);
-                let (found, _) = structures.product(device, &sliced, [&outer, &found], &starts).unwrap();
-                check(device, &found, &product(&c, &image), &what);
+                for way in [Way::ByRows, Way::BySlices] {
+                    let (found, starts) =
+                        structures.product(device, &of(way), [&left, &right], &right.starts).unwrap();
+                    check(device, &found, &image, &what);
+                    let sliced = of(Way::OfSlices);
+                    let (found, _) = structures.product(device, &sliced, [&outer, &found], &starts).unwrap();
+                    check(device, &found, &product(&c, &image), &what);
+                }
             }
         }
     }
