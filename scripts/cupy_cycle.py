@@ -6,19 +6,22 @@
 
 The cycle has two steps of Chebyshev's iteration before and after each coarser level, and the inverse of the
 coarsest matrix. Vectors between products are updated by one fused kernel of CuPy's a step. The result is compared
-with that of Kingpost. CuPy captures no cuSPARSE in a graph, so that small levels wait for launches. With --pyamg
-the same system is solved by PyAMG on the host: levels, cycles alone and iterations of conjugate gradients, to
-1e-8, and by cycles of the hierarchy of the files. Each run prints a line of JSON.
+with that of Kingpost. CuPy captures no cuSPARSE in a graph, so that the library is called directly: each product
+has its description, its memory and what `cusparseSpMV_preprocess` finds, and the whole cycle is one graph. With
+--pyamg the same system is solved by PyAMG on the host: levels, cycles alone and iterations of conjugate gradients,
+to 1e-8, and by cycles of the hierarchy of the files. Each run prints a line of JSON.
 """
 
 import argparse
+import ctypes
 import json
 import pathlib
 
 import numpy as np
 
 RELATIVE = 1e-8
-REAL, DEFAULT = 1, 0  # CUDA_R_64F, CUSPARSE_SPMV_ALG_DEFAULT
+REAL, INDEX = 1, 2  # CUDA_R_64F, CUSPARSE_INDEX_32I
+ALGORITHMS = {"default": 0, "csr_1": 2, "csr_2": 3}  # cusparseSpMVAlg_t
 
 
 def read(folder, name, kind):
@@ -48,32 +51,77 @@ def factors(least, largest):
     return 1 / middle, 2 * following / half, following * rho
 
 
+class CuSparse:
+    """Products by cusparseSpMV, called without CuPy, which refuses to be captured."""
+
+    def __init__(self, cp, algorithm):
+        import cupyx.cusparse  # loads the library
+
+        del cupyx
+        loaded = pathlib.Path("/proc/self/maps").read_text().split()
+        self.library = ctypes.CDLL(next(path for path in loaded if "libcusparse.so" in path))
+        self.cp, self.algorithm = cp, algorithm
+        self.handle = ctypes.c_void_p()
+        self.call("cusparseCreate", ctypes.byref(self.handle))
+        self.one, self.zero = ctypes.c_double(1.0), ctypes.c_double(0.0)
+        self.plans = {}
+
+    def call(self, name, *arguments):
+        status = getattr(self.library, name)(*arguments)
+        assert status == 0, f"{name} returned {status}"
+
+    def on_stream(self, stream):
+        self.call("cusparseSetStream", self.handle, ctypes.c_void_p(stream.ptr))
+
+    def plan(self, matrix, x, y, beta):
+        described, of_x, of_y = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+        at = lambda array: ctypes.c_void_p(array.data.ptr)
+        long = ctypes.c_int64
+        (rows, columns), entries = matrix.shape, matrix.nnz
+        lists = [at(a) for a in (matrix.indptr, matrix.indices, matrix.data)]
+        sizes = [long(rows), long(columns), long(entries)]
+        self.call("cusparseCreateCsr", ctypes.byref(described), *sizes, *lists, INDEX, INDEX, 0, REAL)
+        self.call("cusparseCreateDnVec", ctypes.byref(of_x), long(columns), at(x), REAL)
+        self.call("cusparseCreateDnVec", ctypes.byref(of_y), long(rows), at(y), REAL)
+        factors = [ctypes.byref(self.one), described, of_x, ctypes.byref(self.one if beta else self.zero), of_y]
+        arguments = [self.handle, 0, *factors, REAL, self.algorithm]
+        size = ctypes.c_size_t()
+        self.call("cusparseSpMV_bufferSize", *arguments, ctypes.byref(size))
+        memory = self.cp.empty(max(size.value, 8), self.cp.int8)
+        arguments.append(at(memory))
+        if hasattr(self.library, "cusparseSpMV_preprocess"):
+            self.call("cusparseSpMV_preprocess", *arguments)
+        return arguments, memory
+
+    def product(self, matrix, x, y, beta):
+        """`y = matrix x + beta y`."""
+        key = (id(matrix), x.data.ptr, y.data.ptr)
+        if key not in self.plans:
+            self.plans[key] = self.plan(matrix, x, y, beta)
+        self.call("cusparseSpMV", *self.plans[key][0])
+
+
 class Cycle:
     """A V-cycle by cuSPARSE."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, algorithm):
         import cupy as cp
-        import cupyx.cusparse
-        from cupy_backends.cuda.libs import cusparse
         from cupyx.scipy import sparse
         from scipy import sparse as of_host
 
-        self.cp, self.cusparse, self.described = cp, cusparse, cupyx.cusparse
-        self.handle = cp.cuda.device.get_cusparse_handle()
+        self.cp, self.cusparse = cp, CuSparse(cp, algorithm)
         levels, matrices, interpolations = hierarchy(folder, of_host)
         for k, p in enumerate(interpolations):
             assert abs(p.T @ (matrices[k] @ p) - matrices[k + 1]).max() <= 1e-10 * abs(matrices[k + 1]).max()
         self.factors = [factors(*level["smoothed"]) for level in levels[:-1]]
         self.inverse = [cp.asarray(read(folder, f"inverse{k}", "f64")) for k in range(len(levels) - 1)]
-        self.coarsest = cp.asarray(np.linalg.inv(matrices[-1].toarray()))
+        self.coarsest = sparse.csr_matrix(of_host.csr_matrix(np.linalg.inv(matrices[-1].toarray())))
         on_card = lambda matrix: sparse.csr_matrix(matrix.tocsr())
         self.a = [on_card(matrix) for matrix in matrices]
         self.p = [on_card(p) for p in interpolations]
         self.r = [on_card(p.T) for p in interpolations]
         vectors = lambda: [cp.zeros(level["rows"]) for level in levels]
         self.b, self.x, self.q, self.d, self.res = vectors(), vectors(), vectors(), vectors(), vectors()
-        self.one, self.zero = np.array(1.0), np.array(0.0)
-        self.plans = {}
         kernel = lambda what, to, code, name: cp.ElementwiseKernel(what, to, code, name)
         self.start = kernel("float64 inv, float64 b, float64 a", "float64 r, float64 d, float64 x",
                             "r = b; d = a*inv*b; x = d;", "start")
@@ -84,23 +132,11 @@ class Cycle:
         self.subtract = kernel("float64 b, float64 q", "float64 r", "r = b - q;", "subtract")
 
     def product(self, matrix, x, y, beta):
-        """`y = matrix x + beta y` by cusparseSpMV, whose descriptions and memory are made once."""
-        key = (id(matrix), x.data.ptr, y.data.ptr)
-        if key not in self.plans:
-            a = self.described.SpMatDescriptor.create(matrix)
-            of_x, of_y = (self.described.DnVecDescriptor.create(v) for v in (x, y))
-            at = (self.handle, 0, self.one.ctypes.data, a.desc, of_x.desc, self.zero.ctypes.data, of_y.desc)
-            size = self.cusparse.spMV_bufferSize(*at, REAL, DEFAULT)
-            self.plans[key] = (a, of_x, of_y, self.cp.empty(max(size, 8), self.cp.int8))
-        a, of_x, of_y, memory = self.plans[key]
-        factor = (self.one if beta else self.zero).ctypes.data
-        at = (self.handle, 0, self.one.ctypes.data, a.desc, of_x.desc, factor, of_y.desc)
-        self.cusparse.spMV(*at, REAL, DEFAULT, memory.data.ptr)
+        self.cusparse.product(matrix, x, y, beta)
 
     def run(self, k=0):
         if k == len(self.p):
-            self.cp.dot(self.coarsest, self.b[k], out=self.x[k])
-            return
+            return self.product(self.coarsest, self.b[k], self.x[k], False)
         (first, a, c), i = self.factors[k], self.inverse[k]
         b, x, q, d, r = self.b[k], self.x[k], self.q[k], self.d[k], self.res[k]
         self.start(i, b, first, r, d, x)
@@ -131,28 +167,41 @@ def median_ms(cp, run, runs=25):
     return sorted(times)[len(times) // 2]
 
 
-def on_card(folder):
+def captured(stream, run):
+    """What launches a graph of the calls."""
+    stream.begin_capture()
+    run()
+    graph = stream.end_capture()
+    return lambda: graph.launch(stream)
+
+
+def on_card(folder, algorithm):
     import cupy as cp
 
-    cycle = Cycle(folder)
+    cycle = Cycle(folder, ALGORITHMS[algorithm])
     cycle.b[0][...] = cp.asarray(read(folder, "b", "f64"))
+    expected = cp.asarray(read(folder, "cycle", "f64"))
+    cp.cuda.Device().synchronize()
     stream = cp.cuda.Stream(non_blocking=True)
+    cycle.cusparse.on_stream(stream)
     with stream:
         cycle.run()
-        stream.synchronize()
-        expected = cp.asarray(read(folder, "cycle", "f64"))
+        launched = median_ms(cp, cycle.run)
+        graph = captured(stream, cycle.run)
+        cycle.x[0].fill(float("nan"))
+        in_graph = median_ms(cp, graph)
         error = float(cp.abs(cycle.x[0] - expected).max() / cp.abs(expected).max())
         # sums of entries in another order, over all levels
         assert error <= 1e-9, f"the cycles differ by {error:.1e} of the largest number"
-        launched = median_ms(cp, cycle.run)
         products = {
-            name: median_ms(cp, lambda: cycle.product(matrix, x, y, False))
+            name: median_ms(cp, captured(stream, lambda: cycle.product(matrix, x, y, False)))
             for name, matrix, x, y in [
                 ("product", cycle.a[0], cycle.d[0], cycle.q[0]),
                 ("restriction", cycle.r[0], cycle.res[0], cycle.b[1]),
             ]
         }
-    return {"cusparse_cycle_ms": launched, "error": error, **{f"{k}_ms": ms for k, ms in products.items()}}
+    found = {"algorithm": algorithm, "cusparse_cycle_ms": in_graph, "without_graph_ms": launched, "error": error}
+    return {**found, **{f"{k}_ms": ms for k, ms in products.items()}}
 
 
 def own_cycles(folder, sparse):
@@ -212,8 +261,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--pyamg", action="store_true", help="solve by PyAMG on the host instead")
+    parser.add_argument("--algorithm", choices=ALGORITHMS, default="default", help="of cusparseSpMV")
     arguments = parser.parse_args()
-    record = by_pyamg(arguments.folder) if arguments.pyamg else on_card(arguments.folder)
+    record = by_pyamg(arguments.folder) if arguments.pyamg else on_card(arguments.folder, arguments.algorithm)
     print(json.dumps({"folder": arguments.folder.name, **record}))
 
 
