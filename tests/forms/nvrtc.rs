@@ -95,7 +95,8 @@ fn solvers_compile() {
         let blocks = [
             ("SLICES", "4"),
             ("LISTS", "4"),
-            ("PART", "p"),
+            ("LIST", "p"),
+            (" and OWN_SLICE", ""),
             ("TURNS", "3"),
             ("HEIGHT", "3"),
             ("MIDDLE", "3"),

@@ -138,6 +138,13 @@ impl<'k> Env<'k> {
         of_group && alone
     }
 
+    /// Whether an expression is of scalars that instructions write alone.
+    pub(crate) fn is_read(&self, e: &Affine) -> bool {
+        let mut is_read = e.as_constant().is_none();
+        e.for_each_symbol(&mut |a| is_read &= matches!(a, Atom::Var(v) if !self.is_param(*v)));
+        is_read
+    }
+
     pub(crate) fn name(&self, symbol: InameId) -> &Name {
         &self.iname_names[symbol.index()]
     }

@@ -323,14 +323,7 @@ pub(crate) fn divide(env: &Env<'_>, a: Value, b: Value, function: IntFn) -> (Exp
         return (Expr::binary(op, ea, eb), ty, range);
     }
     let ty = if range.fits_i32() { ty } else { ScalarType::I64 };
-    // bits of two's complement are those of a quotient that is rounded down; a call takes several operations
-    match (function, divisor.filter(|d| d.count_ones() == 1)) {
-        (IntFn::FloorDiv, Some(d)) => (Expr::binary(Op::Shr, ea, Expr::int(i64::from(d.ilog2()))), ty, range),
-        (IntFn::Mod, Some(d)) => (Expr::binary(Op::BitAnd, ea, Expr::int(d - 1)), ty, range),
-        (IntFn::FloorDiv | IntFn::Mod | IntFn::Min | IntFn::Max, _) => {
-            (Expr::IntCall(function, ty, Box::new(ea), Box::new(eb)), ty, range)
-        }
-    }
+    (Expr::IntCall(function, ty, Box::new(ea), Box::new(eb)), ty, range)
 }
 
 /// `a <= b`, `a < b` or `a == b` of a constraint: the negative terms moved to the other side. Where

@@ -315,8 +315,14 @@ impl<'k> Lower<'k> {
                     false => Value::Int(product, ScalarType::I64, Interval::ALL),
                 }
             }
-            (_, Some(divisor)) if matches!(a, Value::Affine(_)) => {
+            // what is computed of loops and sizes may vanish as a quotient; what was read is bits
+            (_, Some(divisor)) if matches!(&a, Value::Affine(e) if !self.env.is_read(e)) => {
                 self.integer_binary(BinaryOp::FloorDiv, a, divisor, false)
+            }
+            (_, Some(_)) if matches!(a, Value::Affine(_)) => {
+                let (e, ty, range) = a.as_integer(&self.env);
+                // a shift makes no number larger
+                Value::Int(Expr::binary(Op::Shr, e, by), ty, range.join(Interval::new(-1, 0)))
             }
             // compilers for C shift the sign as OpenCL and CUDA do
             _ => {

@@ -209,9 +209,11 @@ impl Drop for CudaMemory {
             // the driver waits before it frees, and what is kept is lent at once
             // SAFETY: the context is current.
             let waited = unsafe { sys::cuCtxSynchronize() }.result().is_ok();
-            if !(waited && context.spare.keep(self.bytes, self.pointer)) {
+            let freed =
+                if waited { context.spare.keep(self.bytes, self.pointer) } else { vec![self.pointer] };
+            for block in freed {
                 // SAFETY: allocated in `new`, freed once; every launch was waited for.
-                let _ = unsafe { result::free_sync(self.pointer) };
+                let _ = unsafe { result::free_sync(block) };
             }
         }
     }

@@ -49,15 +49,18 @@ impl Spare {
         Some(block)
     }
 
-    /// Keeps a block that nothing uses any more; false if it is to be freed.
-    pub(super) fn keep(&self, size: u64, block: CUdeviceptr) -> bool {
-        let mut blocks = self.blocks();
-        if size == 0 || size > LONGEST || blocks.bytes + size > self.most {
-            return false;
+    /// Keeps a block that nothing uses any more; the blocks that are to be freed. Where there is no room, those before go,
+    /// whose sizes nobody asked for.
+    pub(super) fn keep(&self, size: u64, block: CUdeviceptr) -> Vec<CUdeviceptr> {
+        if size == 0 || size > LONGEST.min(self.most) {
+            return vec![block];
         }
+        let is_full = self.blocks().bytes + size > self.most;
+        let freed = if is_full { self.drain().collect() } else { Vec::new() };
+        let mut blocks = self.blocks();
         blocks.bytes += size;
         blocks.of_size.entry(size).or_default().push(block);
-        true
+        freed
     }
 
     /// All blocks, to be freed.
@@ -88,15 +91,17 @@ mod tests {
     #[test]
     fn blocks_are_lent_once_and_kept_up_to_a_share() {
         let spare = Spare::of(SHARE * 4096);
-        assert!(spare.keep(1024, 1) && spare.keep(1024, 2) && spare.keep(2048, 3));
-        assert!(!spare.keep(512, 4), "4096 bytes are kept");
+        assert!(spare.keep(1024, 1).is_empty() && spare.keep(1024, 2).is_empty());
         let mut lent = [spare.take(1024), spare.take(1024)];
         lent.sort_unstable();
         assert_eq!(lent, [Some(1), Some(2)]);
         assert_eq!((spare.take(1024), spare.take(512)), (None, None));
-        assert!(spare.keep(512, 4));
-        assert_eq!(spare.drain().collect::<Vec<_>>(), [4, 3]);
-        assert_eq!(spare.take(2048), None);
-        assert!(spare.keep(4096, 5) && !spare.keep(LONGEST + 1, 6));
+        assert!(spare.keep(2048, 3).is_empty() && spare.keep(1024, 1).is_empty());
+        // 4096 bytes are kept
+        assert_eq!(spare.keep(2048, 4), [1, 3]);
+        assert_eq!((spare.take(1024), spare.take(2048), spare.take(2048)), (None, Some(4), None));
+        assert_eq!((spare.keep(8192, 5), spare.keep(0, 6)), (vec![5], vec![6]));
+        assert!(spare.keep(512, 7).is_empty());
+        assert_eq!(spare.drain().collect::<Vec<_>>(), [7]);
     }
 }
