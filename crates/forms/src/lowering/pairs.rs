@@ -59,6 +59,7 @@ pub(super) fn open_pairs(w: &mut Builder<'_>, owned: &OwnedRows, owners: &Owners
             let slots = take_slots(w, owned, words);
             let next = turn + Expr::Int(1);
             read_words(w, owned, words, (next.clone(), count, place(next)));
+            // where no row is copied, those of all rows are read
             let columns = copy.unwrap_or(of.columns);
             Some(TurnedPair { of, slots, columns, first: column, block: owned.columns[1], own })
         }
