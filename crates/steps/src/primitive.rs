@@ -137,6 +137,18 @@ pub trait Primitive:
     /// # Errors
     /// The operation as the user wrote it, and why it is refused.
     fn apply_to(&self, analysis: &Analysis) -> Result<(Known, Self::Made), TransformError> {
+        self.apply_keeping(analysis, kept)
+    }
+
+    /// [`Primitive::apply_to`] with another check of what the result keeps.
+    ///
+    /// # Errors
+    /// As [`Primitive::apply_to`].
+    fn apply_keeping(
+        &self,
+        analysis: &Analysis,
+        kept: impl Fn(&Analysis) -> Result<(), Refusal>,
+    ) -> Result<(Known, Self::Made), TransformError> {
         let refused = |cause| TransformError { operation: self.to_string(), cause };
         let apply = || -> Result<_, Refusal> {
             let proof = self.check(analysis)?;
@@ -162,6 +174,12 @@ pub trait Primitive:
 /// What every step keeps: the kernel is well formed, storage is shared by values that are not alive
 /// together, and the placement keeps every dependence.
 pub fn kept(after: &Analysis) -> Result<(), Refusal> {
+    kept_unplaced(after)?;
+    kept_placement(after)
+}
+
+/// What every step keeps, the placement excepted.
+pub(crate) fn kept_unplaced(after: &Analysis) -> Result<(), Refusal> {
     after.verify()?;
     after.check_storage()?;
     let kernel = after.kernel();
@@ -169,13 +187,23 @@ pub fn kept(after: &Analysis) -> Result<(), Refusal> {
         true => STORAGE.holds_in(kernel, Means::Empty, String::new),
         false => STORAGE.holds(Means::Nothing, || "no two temporaries share a buffer".into()),
     }
+    Ok(())
+}
+
+fn kept_placement(after: &Analysis) -> Result<(), Refusal> {
     after.check_placement()?;
+    let kernel = after.kernel();
     let placed = |tag| matches!(tag, AxisTag::Group(_) | AxisTag::Local(_));
     match kernel.inames.values().any(|iname| placed(iname.tag)) {
         true => PLACEMENT.holds_in(kernel, Means::Empty, String::new),
         false => PLACEMENT.holds(Means::Nothing, || "no loop runs on an axis".into()),
     }
     Ok(())
+}
+
+/// Checks the placement after several steps, within the operations of one.
+pub(crate) fn placed_in_the_end(after: &Analysis) -> Result<(), Refusal> {
+    isl::with_operation_limit(STEP_LIMIT, || kept_placement(after))
 }
 
 /// Checks that the tags of a kernel keep every dependence.

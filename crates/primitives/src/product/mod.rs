@@ -33,13 +33,10 @@ pub(crate) fn combined() -> CombinedInfo {
 
 impl Combined for TileProduct {
     fn apply(&self, schedule: &mut Schedule) -> Result<Made, TransformError> {
-        let mut draft = schedule.clone();
-        let made = match self.by {
-            Units::WorkItems | Units::MatrixInstructions => steps(self, &mut draft)?,
-            Units::TeamInstructions => teams::steps(self, &mut draft)?,
-        };
-        *schedule = draft;
-        Ok(made)
+        schedule.together(|s| match self.by {
+            Units::WorkItems | Units::MatrixInstructions => steps(self, s),
+            Units::TeamInstructions => teams::steps(self, s),
+        })
     }
 }
 

@@ -30,7 +30,7 @@ pub use script::{Applied, AppliedStep, Choice, Script, ScriptError, ScriptProble
 pub use script::{Arguments, fields_of, is_word};
 
 use crate::expected::Expected;
-use crate::primitive::Primitive;
+use crate::primitive::{Primitive, kept_unplaced, placed_in_the_end};
 use crate::recipe::{Lowering, Recipe};
 use crate::refusal::TransformError;
 use crate::step::Step;
@@ -42,11 +42,13 @@ use kingpost_ir::Kernel;
 pub struct Schedule {
     known: Known,
     recipe: Recipe,
+    /// Whether [`Schedule::together`] checks the placement after the steps that are made now.
+    placed_later: bool,
 }
 
 impl PartialEq for Schedule {
     fn eq(&self, other: &Self) -> bool {
-        let Self { known, recipe } = self;
+        let Self { known, recipe, placed_later: _ } = self;
         known.kernel() == other.known.kernel() && *recipe == other.recipe
     }
 }
@@ -58,7 +60,7 @@ type Outcome<T> = Result<T, TransformError>;
 impl Schedule {
     /// The schedule of a kernel to which nothing has been done.
     pub fn of(kernel: &Kernel) -> Self {
-        Self { known: Known::of(kernel.clone()), recipe: Recipe::default() }
+        Self { known: Known::of(kernel.clone()), recipe: Recipe::default(), placed_later: false }
     }
 
     /// The kernel as it is now.
@@ -110,9 +112,32 @@ impl Schedule {
     /// # Errors
     /// The step as it was asked for and why it is refused; the schedule stays as it was.
     pub fn make<P: Primitive>(&mut self, primitive: P) -> Outcome<P::Made> {
-        let (after, made) = primitive.apply_to(&self.analysis())?;
+        let (after, made) = match self.placed_later {
+            true => primitive.apply_keeping(&self.analysis(), kept_unplaced),
+            false => primitive.apply_to(&self.analysis()),
+        }?;
         self.known = after;
         self.recipe.steps.push(primitive.into());
+        Ok(made)
+    }
+
+    /// Makes steps, by [`Schedule::make`], whose placement is checked once, after the last of them: of many
+    /// statements on the axes of a launch each check takes long.
+    ///
+    /// # Errors
+    /// The first step that is refused, or the last one if the placement breaks a dependence then; the schedule
+    /// stays as it was.
+    pub fn together<T>(&mut self, steps: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
+        let mut draft = Self { placed_later: true, ..self.clone() };
+        let made = steps(&mut draft)?;
+        draft.placed_later = self.placed_later;
+        if !draft.placed_later
+            && let Some(last) = draft.recipe.steps.last()
+        {
+            let refused = |cause| TransformError { operation: last.to_string(), cause };
+            placed_in_the_end(&draft.analysis()).map_err(refused)?;
+        }
+        *self = draft;
         Ok(made)
     }
 
