@@ -4,8 +4,13 @@ use super::pairs::{Decider, Differences, Ends, Pairs, Sign};
 use super::point::is_found;
 use super::{Linear, Question, Range, Symbols};
 use crate::polyhedral::{Disjuncts, difference};
+use foldhash::fast::FixedState;
 use kingpost_isl as isl;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
+use std::thread::LocalKey;
 
 /// The pairs among which a value flows, or that touch one element: pairs, less those with a write
 /// in between.
@@ -15,6 +20,46 @@ pub(crate) struct Relation {
     pub(crate) pairs: Pairs,
     /// From the source to a certain write of the element, and from there to the sink.
     pub(crate) detours: Vec<(Pairs, Pairs)>,
+}
+
+/// Maps of a kind that are kept on a thread, at most: each has some kilobytes.
+const KEPT: usize = 1024;
+
+type Kept<Q, A> = RefCell<HashMap<Q, A, FixedState>>;
+
+thread_local! {
+    static MAPS: Kept<Pairs, isl::Map> = RefCell::default();
+    static DETOURS: Kept<(Pairs, Pairs), Option<isl::Map>> = RefCell::default();
+}
+
+/// What is kept of a question, or what is found. Failures are not kept.
+fn kept<Q: Clone + Eq + Hash, A: Clone>(
+    known: &'static LocalKey<Kept<Q, A>>,
+    question: &Q,
+    find: impl FnOnce() -> Result<A, isl::IslError>,
+) -> Result<A, isl::IslError> {
+    if let Some(known) = known.with_borrow(|known| known.get(question).cloned()) {
+        return Ok(known);
+    }
+    let found = find()?;
+    known.with_borrow_mut(|known| {
+        if known.len() >= KEPT {
+            known.clear();
+        }
+        known.insert(question.clone(), found.clone());
+    });
+    Ok(found)
+}
+
+/// From sources to sinks by way of a write, if there are any. Relations of what many statements write and
+/// read have the same ones, and several questions are asked about each relation.
+fn detour(first: &Pairs, second: &Pairs) -> Result<Option<isl::Map>, isl::IslError> {
+    kept(&DETOURS, &(first.clone(), second.clone()), || {
+        let [first, second] = [first, second].map(|pairs| kept(&MAPS, pairs, || pairs.map()));
+        let (first, second) = (first?, second?);
+        let none = first.is_empty()? || second.is_empty()?;
+        if none { Ok(None) } else { first.apply_range(&second).map(Some) }
+    })
 }
 
 impl Relation {
@@ -35,13 +80,10 @@ impl Relation {
             if map.is_empty()? {
                 break;
             }
-            let (first, second) = (first.map()?, second.map()?);
-            if first.is_empty()? || second.is_empty()? {
-                continue;
-            }
+            let Some(detour) = detour(first, second)? else { continue };
             // to subtract, isl finds formulas for what lies in between, which takes much longer than to tell that
             // nothing does
-            let between = map.intersect(&first.apply_range(&second)?)?;
+            let between = map.intersect(&detour)?;
             if !between.is_empty()? {
                 map = map.subtract(&between)?.coalesce()?;
             }
