@@ -19,13 +19,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A kernel of a part: its program, whether its entities read ghosts, its arrays and its numbers.
 type Kernel = (Py<Program>, bool, Vec<Array>, BTreeMap<String, Number>);
-/// The unknowns of a part: owned ones and ghosts, as `i32`, both in unknowns of its mesh; which ghosts are of
-/// which other part; the owned ones that others need, by their places; whether each cell is of one part alone.
+/// The unknowns of a part: owned ones and ghosts, as `i32`, both in unknowns of its mesh; which
+/// ghosts are of which other part; the owned ones that others need, by their places; whether each
+/// cell is of one part alone.
 type Layout = (PyBackedBytes, PyBackedBytes, Vec<(usize, usize, usize)>, Vec<(usize, PyBackedBytes)>, bool);
 /// A part: the kernels, the values of the fields as `f64`, and the numbers of the result.
 type Given = (Vec<Kernel>, Vec<PyBackedBytes>, usize, Option<Layout>);
-/// What a system gets of a part, as `f64` except for the second: the right-hand side, the unknowns of the mesh that
-/// are prescribed as `i32`, and the inverse of a diagonal.
+/// What a system gets of a part, as `f64` except for the second: the right-hand side, the unknowns
+/// of the mesh that are prescribed as `i32`, and the inverse of a diagonal.
 type Right = (PyBackedBytes, PyBackedBytes, PyBackedBytes);
 /// Why a solve stopped, whether that is convergence, norms of residuals, seconds.
 type Report = (String, bool, Vec<f64>, f64);
@@ -97,8 +98,8 @@ struct Part {
     halo: Option<Halo>,
 }
 
-/// The parts of other processes: which part this one is, how many there are, an object with the methods `send`,
-/// `receive` and `abandon`, and for NCCL the id of the communicator.
+/// The parts of other processes: which part this one is, how many there are, an object with the
+/// methods `send`, `receive` and `abandon`, and for NCCL the id of the communicator.
 type Processes = (usize, usize, Py<PyAny>, Option<PyBackedBytes>);
 
 /// Numbers to and from other processes, by an object of Python's.
@@ -172,7 +173,8 @@ fn downloaded(device: &dyn Device, buffer: &Buffer, n: usize) -> Result<Vec<u8>,
     Ok(bytes)
 }
 
-/// Arrays that are on a device already, by where they lie on the host and their bytes: kernels share them.
+/// Arrays that are on a device already, by where they lie on the host and their bytes: kernels
+/// share them.
 type Uploaded = HashMap<(u64, u64), Arc<Buffer>>;
 
 impl Part {

@@ -40,7 +40,8 @@ fn results_are_those_of_the_reference() {
         (Operator::Elasticity, 2, 1, 2, Mapping::from(MatrixGroups::default())),
         (Operator::Elasticity, 3, 2, 2, short()),
         (Operator::Hyperelasticity, 2, 3, 3, short()),
-        // 6 degrees of freedom, of which the third and fourth sub-groups have none, and 10 of each component
+        // 6 degrees of freedom, of which the third and fourth sub-groups have none, and 10 of each
+        // component
         (Operator::Hyperelasticity, 2, 2, 3, shared(4)),
         (Operator::Elasticity, 3, 2, 2, shared(3)),
         (Operator::Hyperelasticity, 2, 3, 3, shared(2)),
@@ -113,8 +114,8 @@ fn sub_groups_share_points_and_rows() {
     let (kernel, _) = transform(&problem.lowered, &shared(2)).unwrap();
     let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
     let count = |what: &str| cuda.source.matches(what).count();
-    // two derivatives of two components: of two functions at a tile of points, by 10 degrees of freedom
-    // that are eight and two; of the result the factors of two tiles, by one tile of rows
+    // two derivatives of two components: of two functions at a tile of points, by 10 degrees of
+    // freedom that are eight and two; of the result the factors of two tiles, by one tile of rows
     assert_eq!(count("mma.sync.aligned.m16n8k8"), 2 * 2 * (2 + 2));
     assert_eq!(count("mma.sync.aligned.m16n8k4"), 2 * 2 * 2);
     assert!(!cuda.source.contains("__shfl"), "{}", cuda.source);

@@ -116,8 +116,8 @@ fn a_product_by_copies_ahead_and_matrix_instructions() {
     check_copies(&kernel);
 }
 
-/// In smaller tiles than those of the example: the last tile stands after the loop, and may be the first one;
-/// pointers into tiles and factors move.
+/// In smaller tiles than those of the example: the last tile stands after the loop, and may be the
+/// first one; pointers into tiles and factors move.
 #[test]
 fn a_product_of_work_items_that_read_ahead() {
     let text = SGEMM.replace("[128, 128, 16]", "[64, 64, 4]").replace("128*", "64*").replace("16*", "4*");

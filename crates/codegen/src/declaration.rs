@@ -26,8 +26,8 @@ pub struct Declare {
     pub into: Option<Pointee>,
 }
 
-/// The array that a variable is a place in, as an offset; languages without address spaces have a pointer
-/// there instead, to which compilers add constants in the address of an access.
+/// The array that a variable is a place in, as an offset; languages without address spaces have a
+/// pointer there instead, to which compilers add constants in the address of an access.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pointee {
     /// Its name.

@@ -359,8 +359,8 @@ impl<'k> Env<'k> {
     }
 }
 
-/// What elements of each variable can be: what its type holds, and of a temporary of a work-group or a work-item, whose
-/// writes are all here, what all of them are.
+/// What elements of each variable can be: what its type holds, and of a temporary of a work-group
+/// or a work-item, whose writes are all here, what all of them are.
 fn values(kernel: &Kernel) -> Vec<Interval> {
     let mut written: Vec<Option<Interval>> = vec![None; kernel.vars.len()];
     for insn in kernel.insns.values() {

@@ -3,8 +3,8 @@
 use kingpost_codegen::{ArgKind, ArgSpec};
 use kingpost_runtime::{Arg, Executable};
 
-/// The arguments that a program takes: matrices that are part of its code, or tables that the launch
-/// brings itself, are none.
+/// The arguments that a program takes: matrices that are part of its code, or tables that the
+/// launch brings itself, are none.
 pub(crate) fn taken<'a>(
     executable: &Executable,
     mut args: Vec<(&'a str, Arg<'a>)>,

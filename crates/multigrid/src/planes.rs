@@ -1,8 +1,9 @@
 //! The blended kernel by planes of lines, with contractions by FP64 matrix instructions.
 //!
-//! A line of inner nodes has k even and k - 1 odd parts, and so have its eigenvectors. What a face adds
-//! to a line stands at both of its ends, and is the last part of either parity: with the eight parts that
-//! a matrix instruction takes, all that a contraction sums is in one product a parity up to degree 7.
+//! A line of inner nodes has k even and k - 1 odd parts, and so have its eigenvectors. What a face
+//! adds to a line stands at both of its ends, and is the last part of either parity: with the eight
+//! parts that a matrix instruction takes, all that a contraction sums is in one product a parity up
+//! to degree 7.
 
 use crate::kernels::{Operation, of_text};
 use crate::line::Line;
@@ -14,8 +15,8 @@ use kingpost_primitives::primitives::{AliasStorage, FixArgument};
 /// Parts of a parity in an instruction.
 const PARTS: usize = 8;
 
-/// The cells a side up to which the text says that places in vectors fit 32 bits: 64 take 1.3 times as
-/// many instructions.
+/// The cells a side up to which the text says that places in vectors fit 32 bits: 64 take 1.3 times
+/// as many instructions.
 pub(crate) const MOST_CELLS: usize = 128;
 
 /// Arrays that take turns in a buffer.

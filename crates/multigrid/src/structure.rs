@@ -60,10 +60,10 @@ pub enum Structure {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ahead: Option<u32>,
     },
-    /// Beyond the publication: a patch a work-group, two planes of its lines a sub-group, their even
-    /// and odd parts contracted by FP64 matrix instructions, with what faces add as the last part.
-    /// Of the blended kernel alone, in double precision and three dimensions, of degrees 5 to 7, on
-    /// at most 128 cells a side.
+    /// Beyond the publication: a patch a work-group, two planes of its lines a sub-group, their
+    /// even and odd parts contracted by FP64 matrix instructions, with what faces add as the last
+    /// part. Of the blended kernel alone, in double precision and three dimensions, of degrees 5 to
+    /// 7, on at most 128 cells a side.
     Planes {
         /// Groups of a compute unit that the compiler leaves registers for.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -301,7 +301,8 @@ impl Constraints {
     /// The constraints of `n_unknowns` unknowns of an operator that has no matrix.
     ///
     /// # Errors
-    /// An unknown that is not there or is prescribed twice, no memory, a device that refuses the kernels.
+    /// An unknown that is not there or is prescribed twice, no memory, a device that refuses the
+    /// kernels.
     pub fn without_matrix(
         device: &dyn Device,
         n_unknowns: usize,

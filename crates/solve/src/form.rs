@@ -277,8 +277,8 @@ impl DeviceForm {
         Ok(())
     }
 
-    /// Adds a program. Its arguments are those that `of` says, except for the output and the arrays that calls
-    /// give by name.
+    /// Adds a program. Its arguments are those that `of` says, except for the output and the arrays
+    /// that calls give by name.
     ///
     /// # Errors
     /// What `of` refuses.

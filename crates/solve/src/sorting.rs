@@ -1,4 +1,5 @@
-//! Sums of what stands before numbers, and orders of keys, as launches that do not wait for the host.
+//! Sums of what stands before numbers, and orders of keys, as launches that do not wait for the
+//! host.
 
 use crate::pattern::{PatternKernels, too_many};
 use crate::{Call, SolveError};
@@ -50,7 +51,8 @@ impl Scan {
         }
     }
 
-    /// Appends what writes the sum of what stands before each of the numbers, of which the last is zero.
+    /// Appends what writes the sum of what stands before each of the numbers, of which the last is
+    /// zero.
     pub(crate) fn push<'a>(
         &'a self,
         kernels: &'a PatternKernels,
@@ -82,8 +84,8 @@ impl Scan {
 /// Keys, and the items that have them.
 pub(crate) type Pairs = [Buffer; 2];
 
-/// What the order of keys needs besides them: digit by digit, how many of each run have each digit says where each one
-/// goes.
+/// What the order of keys needs besides them: digit by digit, how many of each run have each digit
+/// says where each one goes.
 pub(crate) struct Sort {
     n: usize,
     /// What keys are divided by for each digit.

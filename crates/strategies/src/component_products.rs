@@ -196,9 +196,9 @@ pub(super) fn products(
     Ok(())
 }
 
-/// The rows that a sub-group has, and the loop over sub-groups around them, if these share rows. The
-/// products are then after all points that a group has at a time, `points` of which a sub-group each
-/// has evaluated.
+/// The rows that a sub-group has, and the loop over sub-groups around them, if these share rows.
+/// The products are then after all points that a group has at a time, `points` of which a sub-group
+/// each has evaluated.
 fn own_rows(
     s: &mut Schedule,
     quadrature: &Quadrature<'_>,

@@ -269,9 +269,10 @@ const RESIDENT_SUB_GROUPS: i64 = 12;
 /// elasticity, with 60, takes 1.35 ms so and 1.69 with a sub-group a component (H200, 2026-11-26).
 const HELD_RESULTS: i64 = 64;
 
-/// Sub-groups that share points: one a scheduler of a multiprocessor, of which three would leave one
-/// without work and six two with half of it. 3-D P6 hyperelasticity takes 52.7 ms so, and 69.6 with a
-/// sub-group a component, P5 21.0 and 27.9 (H200, 2026-11-29, printed kernels that were rewritten).
+/// Sub-groups that share points: one a scheduler of a multiprocessor, of which three would leave
+/// one without work and six two with half of it. 3-D P6 hyperelasticity takes 52.7 ms so, and 69.6
+/// with a sub-group a component, P5 21.0 and 27.9 (H200, 2026-11-29, printed kernels that were
+/// rewritten).
 const SHARING_SUB_GROUPS: u32 = 4;
 
 /// Registers for this many groups of one sub-group are asked for, which 2-D P4 hyperelasticity gains
@@ -279,10 +280,10 @@ const SHARING_SUB_GROUPS: u32 = 4;
 const RESIDENT_ALONE: u32 = 10;
 
 impl MatrixGroups {
-    /// A sub-group for each component, with the registers that the compiler takes and with those for
-    /// [`RESIDENT_SUB_GROUPS`], one for all, and some that share points, each also with instructions of
-    /// half the length where the last degrees of freedom are as few; nothing where there are too few of
-    /// them.
+    /// A sub-group for each component, with the registers that the compiler takes and with those
+    /// for [`RESIDENT_SUB_GROUPS`], one for all, and some that share points, each also with
+    /// instructions of half the length where the last degrees of freedom are as few; nothing where
+    /// there are too few of them.
     pub(super) fn that_pay(kernel: &Kernel, program: &CellProgram) -> Vec<Self> {
         if matrix_group_dofs(kernel, program).is_none_or(|n| n < MATRIX_GROUP_DOFS) {
             return Vec::new();
@@ -392,8 +393,8 @@ impl Plan<'_> {
         self.place(s, &ends, &block, &axes)
     }
 
-    /// The rows that a sub-group has of a loop over them, and the loop over sub-groups around these, if
-    /// they share rows.
+    /// The rows that a sub-group has of a loop over them, and the loop over sub-groups around
+    /// these, if they share rows.
     fn own_rows(&self, s: &mut Schedule, rows: &Loop) -> Result<(Option<Loop>, Loop), TransformError> {
         let Some(sub_groups) = self.args.shared_points else { return Ok((None, rows.clone())) };
         let own = self.args.rows(self.parts.count) / i64::from(sub_groups);

@@ -108,11 +108,12 @@ fn sum_in_advance(s: &mut Schedule) -> Result<(), Stopped> {
     Ok(())
 }
 
-/// Entries of a table that is written out, at most: more of them make long code, as tables with several points do.
+/// Entries of a table that is written out, at most: more of them make long code, as tables with
+/// several points do.
 const WRITTEN: i64 = 32;
 
-/// Writes the entries of tables that are known when the kernel is written into the sums over them, as of the row of a
-/// turned cell, and leaves out those of zero.
+/// Writes the entries of tables that are known when the kernel is written into the sums over them,
+/// as of the row of a turned cell, and leaves out those of zero.
 fn write_tables(s: &mut Schedule) -> Result<(), Stopped> {
     let kernel = s.kernel().clone();
     let is_table = |v: VarId| matches!(kernel.vars[v].kind, VarKind::Table(_));

@@ -142,7 +142,8 @@ impl Sizes {
         })
     }
 
-    /// As [`Self::plain`] for factors from vertices, by polynomials that the nodes of a column share.
+    /// As [`Self::plain`] for factors from vertices, by polynomials that the nodes of a column
+    /// share.
     ///
     /// # Errors
     /// As [`Self::plain`].

@@ -51,8 +51,8 @@ fn kept<Q: Clone + Eq + Hash, A: Clone>(
     Ok(found)
 }
 
-/// From sources to sinks by way of a write, if there are any. Relations of what many statements write and
-/// read have the same ones, and several questions are asked about each relation.
+/// From sources to sinks by way of a write, if there are any. Relations of what many statements
+/// write and read have the same ones, and several questions are asked about each relation.
 fn detour(first: &Pairs, second: &Pairs) -> Result<Option<isl::Map>, isl::IslError> {
     kept(&DETOURS, &(first.clone(), second.clone()), || {
         let [first, second] = [first, second].map(|pairs| kept(&MAPS, pairs, || pairs.map()));

@@ -1,16 +1,20 @@
-//! Addresses of asynchronous copies move with the loop, instead of being multiplied out in each iteration.
+//! Addresses of asynchronous copies move with the loop, instead of being multiplied out in each
+//! iteration.
 //!
-//! Copies of later iterations leave the instructions of a loop to what computes. An offset with a product
-//! of 64 bits, which the rows of an array of any size take, costs several instructions a copy: in a
-//! matrix product of 4096 rows on an H200, ratios to cuBLAS were 0.94 with and 0.96 without (2026-11-29).
+//! Copies of later iterations leave the instructions of a loop to what computes. An offset with a
+//! product of 64 bits, which the rows of an array of any size take, costs several instructions a
+//! copy: in a matrix product of 4096 rows on an H200, ratios to cuBLAS were 0.94 with and 0.96
+//! without (2026-11-29).
 //!
-//! Formula: an offset is `p*t + r + c`, where `t` is the variable of the loop, `p` and `r` have one value
-//! in all of its iterations and `c` is a number. Where `p` is a number, `r` is computed before the loop. Else a
-//! variable begins with `p*lower + r`, every iteration adds `p*step`, and the copy is at the variable plus `c`.
+//! Formula: an offset is `p*t + r + c`, where `t` is the variable of the loop, `p` and `r` have one
+//! value in all of its iterations and `c` is a number. Where `p` is a number, `r` is computed
+//! before the loop. Else a variable begins with `p*lower + r`, every iteration adds `p*step`, and
+//! the copy is at the variable plus `c`.
 //!
-//! Where reads from local memory run ahead across iterations ([`rings`]), a loop has nothing to wait for, so that
-//! each instruction counts. There copies of constant strides move, too, and variables are pointers, which begin
-//! with the smallest `c`: an asynchronous copy takes no large constant in its address, and this one then none.
+//! Where reads from local memory run ahead across iterations ([`rings`]), a loop has nothing to
+//! wait for, so that each instruction counts. There copies of constant strides move, too, and
+//! variables are pointers, which begin with the smallest `c`: an asynchronous copy takes no large
+//! constant in its address, and this one then none.
 //!
 //! Registers: a loop of which more than [`LIMIT`] variables would come stays as it is.
 

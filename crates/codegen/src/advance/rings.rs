@@ -1,10 +1,10 @@
 //! Reads from buffers that take turns: their offset is computed once an iteration.
 //!
-//! Formula: with `t` the variable of a loop and `s` its step, an iteration reads at `E(t) + c` and then, ahead
-//! for the next one, at `E(t + s) + c`. A variable begins with `E(lower)` and gets `E(t + s)` before the first
-//! read there, so that it has the value of `E(t)` where the next iteration begins. That each read in between
-//! would compute its offset costs instructions where `E` has remainders, with which compilers put no constant
-//! into the address of a read.
+//! Formula: with `t` the variable of a loop and `s` its step, an iteration reads at `E(t) + c` and
+//! then, ahead for the next one, at `E(t + s) + c`. A variable begins with `E(lower)` and gets
+//! `E(t + s)` before the first read there, so that it has the value of `E(t)` where the next
+//! iteration begins. That each read in between would compute its offset costs instructions where
+//! `E` has remainders, with which compilers put no constant into the address of a read.
 
 use super::arrays::Arrays;
 use super::sum::{is_fixed, is_wide, linear, mentions};
@@ -21,8 +21,8 @@ struct Reads {
     last: usize,
 }
 
-/// Carries the offsets of reads from one iteration to the next, if there are not too many; returns the declarations
-/// before the loop.
+/// Carries the offsets of reads from one iteration to the next, if there are not too many; returns
+/// the declarations before the loop.
 pub(super) fn carry(
     f: &mut For,
     changing: &BTreeSet<Name>,
@@ -83,7 +83,8 @@ pub(super) fn carry(
     before
 }
 
-/// The offsets of reads from local memory that change with the loop, but not by the same in each iteration.
+/// The offsets of reads from local memory that change with the loop, but not by the same in each
+/// iteration.
 fn reads(f: &mut For, changing: &BTreeSet<Name>, arrays: &Arrays) -> Vec<Reads> {
     let mut found: Vec<Reads> = Vec::new();
     for (k, stmt) in f.body.iter_mut().enumerate() {

@@ -6,8 +6,9 @@ use crate::form::FormError;
 use kingpost_fem::sparse::SLICE;
 use kingpost_ir::{Access, Affine, BinaryOp, Expr, VarId};
 
-/// Columns of a row that are copied to where they are read from, at most: what sixteen work-items copy at once. Copies
-/// of longer rows take longer than what they save (`results/h200/trotter_2023.md`).
+/// Columns of a row that are copied to where they are read from, at most: what sixteen work-items
+/// copy at once. Copies of longer rows take longer than what they save
+/// (`results/h200/trotter_2023.md`).
 const COPIED: usize = 16;
 
 /// Opens the loop over owners, clears the rows of one, opens the loop over its pairs, and makes the
@@ -74,7 +75,8 @@ pub(super) fn open_pairs(w: &mut Builder<'_>, owned: &OwnedRows, owners: &Owners
     w.entity = Some(pair);
 }
 
-/// Sums of what pairs add to the columns of the owner itself, which are in no other memory than those of its work-item.
+/// Sums of what pairs add to the columns of the owner itself, which are in no other memory than
+/// those of its work-item.
 fn open_own(w: &mut Builder<'_>, owned: &OwnedRows, dof: usize) -> Own {
     let components = owned.columns[1];
     let sums = w.numbers("own_sums", &[owned.block, components]);
@@ -122,8 +124,8 @@ fn copy_columns(
     columns
 }
 
-/// Reads the numbers that hold the places of the columns of a cell, of a pair that an owner may not have: those of the
-/// next one are read before the sums of this one, which need not wait then.
+/// Reads the numbers that hold the places of the columns of a cell, of a pair that an owner may not
+/// have: those of the next one are read before the sums of this one, which need not wait then.
 fn read_words(
     w: &mut Builder<'_>,
     owned: &OwnedRows,

@@ -14,8 +14,8 @@ use kingpost_transforms::primitives::{
 const TOGETHER: i64 = 2;
 const APART: usize = 3;
 
-/// An iteration in parts: `reads` of the first term; its products, with reads of the next two terms; what
-/// begins with each of `rest`; `last` products.
+/// An iteration in parts: `reads` of the first term; its products, with reads of the next two
+/// terms; what begins with each of `rest`; `last` products.
 pub(super) struct Ahead {
     /// What the first term is multiplied from.
     arrays: Vec<String>,
@@ -26,8 +26,8 @@ pub(super) struct Ahead {
     copies: Vec<String>,
 }
 
-/// Writes out the loop over terms, in which a term is read before the products of the one before, and cuts it
-/// where something comes in between.
+/// Writes out the loop over terms, in which a term is read before the products of the one before,
+/// and cuts it where something comes in between.
 pub(super) fn cut_terms(
     s: &mut Schedule,
     nests: &Nests,
@@ -92,12 +92,14 @@ fn groups(s: &mut Schedule, nests: &Nests, tiles: &[(&Factor, &Copy)]) -> Applie
 }
 
 impl Ahead {
-    /// Reads the first term of the next tile before the last products of this one, and copies tiles between
-    /// products, a few turns at a time: all at once, they wait for each other (8 by 8 entries, 4096 rows on an
-    /// H200: 0.97 of cuBLAS after the first products, 1.01 in three groups, 2026-11-30).
+    /// Reads the first term of the next tile before the last products of this one, and copies tiles
+    /// between products, a few turns at a time: all at once, they wait for each other (8 by 8
+    /// entries, 4096 rows on an H200: 0.97 of cuBLAS after the first products, 1.01 in three
+    /// groups, 2026-11-30).
     ///
-    /// The last iteration reads nothing ahead, and stands after the loop: under a condition, the products after
-    /// it are scheduled worse, 40 instead of none with three registers of a bank (NVRTC 13.0).
+    /// The last iteration reads nothing ahead, and stands after the loop: under a condition, the
+    /// products after it are scheduled worse, 40 instead of none with three registers of a bank
+    /// (NVRTC 13.0).
     pub(super) fn run(&self, s: &mut Schedule, nests: &Nests) -> Applied<()> {
         s.make(PipelineLoop::new(&nests.tiles, &self.arrays).with_buffers(1))?;
         s.make(MoveInsns::before([&self.reads], &self.last))?;

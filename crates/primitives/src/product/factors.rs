@@ -136,9 +136,10 @@ impl Factor {
         Ok(copy)
     }
 
-    /// Shares the copy of a tile that is turned: neighbours copy the elements of a sector, then those of the next
-    /// rows. Their places differ in the number of the bank, and the other sectors of a row are near, so that
-    /// their addresses cost nothing; large distances take two instructions each.
+    /// Shares the copy of a tile that is turned: neighbours copy the elements of a sector, then
+    /// those of the next rows. Their places differ in the number of the bank, and the other sectors
+    /// of a row are near, so that their addresses cost nothing; large distances take two
+    /// instructions each.
     fn share_sectors(&self, s: &mut Schedule, [sector, rows]: [i64; 2]) -> Applied<Copy> {
         let [across, along] = &self.loops;
         let [turn, within] = s.make(SplitIname::new(across, rows))?;

@@ -164,7 +164,8 @@ impl Places {
         !self.by_matrix && rows == columns
     }
 
-    /// Whether work-items read a term ahead, also of the next tile: where registers for two terms are counted on.
+    /// Whether work-items read a term ahead, also of the next tile: where registers for two terms
+    /// are counted on.
     pub(super) fn reads_ahead(&self) -> bool {
         self.buffers > 1 && self.terms > 2 && self.resident_groups().is_some()
     }

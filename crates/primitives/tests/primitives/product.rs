@@ -49,8 +49,8 @@ fn work_items_multiply_vectors_of_rows_and_columns() {
     assert_snapshot!(tiled(SUM, LANES).to_string());
 }
 
-/// Work-items with as many rows as columns: a term is read ahead, also of the next tile, and the last tile stands
-/// after the loop.
+/// Work-items with as many rows as columns: a term is read ahead, also of the next tile, and the
+/// last tile stands after the loop.
 #[test]
 fn work_items_read_a_term_ahead() {
     let text = SUM.replace("f64", "f32").replace("32, 8]", "32, 16]").replace("[8, 32", "[16, 64");

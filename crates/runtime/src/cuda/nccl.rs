@@ -206,8 +206,8 @@ impl Rank {
         (0..size).map(|rank| Self::new((rank, rank), indices[rank], &group)).collect()
     }
 
-    /// Connects the card of this process with those of other processes, each of which calls this with the same
-    /// id and number of cards, and a rank of its own. It waits for all of them.
+    /// Connects the card of this process with those of other processes, each of which calls this
+    /// with the same id and number of cards, and a rank of its own. It waits for all of them.
     ///
     /// # Errors
     /// As [`Rank::of_devices`].

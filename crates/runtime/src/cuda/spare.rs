@@ -5,15 +5,18 @@ use std::collections::BTreeMap;
 use std::mem::take;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes of a block that is kept, at most: longer ones are allocated rarely, and go back to the driver.
+/// Bytes of a block that is kept, at most: longer ones are allocated rarely, and go back to the
+/// driver.
 const LONGEST: u64 = 1 << 28;
 /// What is kept of the memory of a card, at most, and of a large one in bytes.
 const SHARE: u64 = 16;
 const KEPT: u64 = 1 << 31;
-/// Extents between two powers of two: arrays of about one length share blocks, of which at most an eighth is unused.
+/// Extents between two powers of two: arrays of about one length share blocks, of which at most an
+/// eighth is unused.
 const STEPS: u64 = 8;
 
-/// Blocks that were freed. The driver takes longer to map and to unmap memory than short kernels run.
+/// Blocks that were freed. The driver takes longer to map and to unmap memory than short kernels
+/// run.
 pub(super) struct Spare {
     /// Bytes that are kept, at most.
     most: u64,
@@ -49,8 +52,8 @@ impl Spare {
         Some(block)
     }
 
-    /// Keeps a block that nothing uses any more; the blocks that are to be freed. Where there is no room, those before go,
-    /// whose sizes nobody asked for.
+    /// Keeps a block that nothing uses any more; the blocks that are to be freed. Where there is no
+    /// room, those before go, whose sizes nobody asked for.
     pub(super) fn keep(&self, size: u64, block: CUdeviceptr) -> Vec<CUdeviceptr> {
         if size == 0 || size > LONGEST.min(self.most) {
             return vec![block];

@@ -113,8 +113,8 @@ impl Amg {
         }
     }
 
-    /// The kernels that find hierarchies whose finest matrix has blocks of `side` by `side`, and others of `width` by
-    /// `width`; those of their cycles are compiled, too.
+    /// The kernels that find hierarchies whose finest matrix has blocks of `side` by `side`, and
+    /// others of `width` by `width`; those of their cycles are compiled, too.
     fn compile(
         device: &dyn Device,
         [side, width]: [usize; 2],

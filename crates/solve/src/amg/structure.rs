@@ -44,8 +44,8 @@ impl Pattern {
     }
 }
 
-/// Slices of the rows of products on a card, which have one remainder each. They are few where there are as many rows as
-/// [`LARGE`].
+/// Slices of the rows of products on a card, which have one remainder each. They are few where
+/// there are as many rows as [`LARGE`].
 const FEW: usize = 8;
 const MANY: usize = 32;
 const LARGE: usize = 1 << 17;

@@ -29,14 +29,14 @@ impl PartForm {
     }
 
     /// Uploads the arrays of a form on the mesh of a part, as [`DeviceForm::new`]. A layout says
-    /// which unknowns of that mesh are ghosts. `boundary` has the facets of the boundary of the whole
-    /// mesh, ascending: the mesh of a part has others, where it was cut.
+    /// which unknowns of that mesh are ghosts. `boundary` has the facets of the boundary of the
+    /// whole mesh, ascending: the mesh of a part has others, where it was cut.
     ///
     /// # Errors
     /// As [`MeshForm::bind_to`](kingpost_forms::lowering::MeshForm::bind_to); no memory;
-    /// [`SolveError::PartsForm`] of integrals over facets between cells, some of which a part lacks, or over
-    /// tagged entities, as the mesh of a part has no tags of facets; and of results that are not added to a
-    /// vector.
+    /// [`SolveError::PartsForm`] of integrals over facets between cells, some of which a part
+    /// lacks, or over tagged entities, as the mesh of a part has no tags of facets; and of results
+    /// that are not added to a vector.
     pub fn new(
         device: &dyn Device,
         programs: &FormPrograms,
@@ -96,9 +96,10 @@ pub struct PartFormOperator<'s> {
 }
 
 impl<'s> PartFormOperator<'s> {
-    /// A form of some given arrays of the mesh of the part, as are the constraints. It is applied to the one at
-    /// a `place`, whose buffer here is not used. The mesh of a part has all cells of what the part owns, or, with
-    /// a halo [with sums](Halo::with_sums), each cell is of one part alone.
+    /// A form of some given arrays of the mesh of the part, as are the constraints. It is applied
+    /// to the one at a `place`, whose buffer here is not used. The mesh of a part has all cells of
+    /// what the part owns, or, with a halo [with sums](Halo::with_sums), each cell is of one part
+    /// alone.
     ///
     /// # Errors
     /// No memory, a device that refuses the kernels.

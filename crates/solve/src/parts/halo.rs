@@ -25,7 +25,8 @@ pub(crate) struct Back {
     wire: Wire,
     add: Executable,
     n_owned: usize,
-    /// The owned unknowns to which other parts add, and which of the numbers that come are for each.
+    /// The owned unknowns to which other parts add, and which of the numbers that come are for
+    /// each.
     rows: Buffer,
     starts: Buffer,
     columns: Buffer,
@@ -78,7 +79,8 @@ impl Back {
 }
 
 impl Halo {
-    /// The same for cells that one part alone computes: what they add to ghosts is sent back to their owners.
+    /// The same for cells that one part alone computes: what they add to ghosts is sent back to
+    /// their owners.
     ///
     /// # Errors
     /// As [`Halo::new`].

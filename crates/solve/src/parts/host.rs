@@ -53,8 +53,8 @@ impl Messages for Channels {
 
 /// A part that exchanges through the memory of the host.
 ///
-/// Numbers are copied from the device to the host, handed to the thread or process of the other part, and copied to
-/// its device; kernels are waited for.
+/// Numbers are copied from the device to the host, handed to the thread or process of the other
+/// part, and copied to its device; kernels are waited for.
 pub struct HostCommunicator<'d> {
     device: &'d dyn Device,
     rank: usize,
@@ -84,7 +84,8 @@ impl<'d> HostCommunicator<'d> {
         all.into_iter().zip(devices).enumerate().map(part).collect()
     }
 
-    /// One of `size` parts on a device, whose numbers come and go as `messages`: those of other processes.
+    /// One of `size` parts on a device, whose numbers come and go as `messages`: those of other
+    /// processes.
     #[must_use]
     pub fn new(
         device: &'d dyn Device,

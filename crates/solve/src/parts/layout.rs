@@ -61,8 +61,8 @@ impl PartMesh {
 }
 
 impl PartMesh {
-    /// The places of a kernel's facets that are on the boundary of the whole mesh, whose facets are ascending, with
-    /// their cells here; all others are where cells of other parts were cut off.
+    /// The places of a kernel's facets that are on the boundary of the whole mesh, whose facets are
+    /// ascending, with their cells here; all others are where cells of other parts were cut off.
     pub(crate) fn on_boundary<'m>(
         &'m self,
         kernel: &LoweredKernel,

@@ -45,8 +45,8 @@ impl<'d> NcclCommunicator<'d> {
         Self::connected(Self { device, rank, since: Instant::now() })
     }
 
-    /// The same, connected with all other cards: NCCL does so when numbers are first exchanged, which takes 25 ms on
-    /// two cards and 50 to 60 on four (H200, 2026-11-29).
+    /// The same, connected with all other cards: NCCL does so when numbers are first exchanged,
+    /// which takes 25 ms on two cards and 50 to 60 on four (H200, 2026-11-29).
     fn connected(self) -> Result<Self, SolveError> {
         let (rank, size) = (self.rank(), self.size());
         let numbers = self.device.allocate(16 * size as u64)?;

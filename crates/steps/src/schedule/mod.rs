@@ -121,12 +121,12 @@ impl Schedule {
         Ok(made)
     }
 
-    /// Makes steps, by [`Schedule::make`], whose placement is checked once, after the last of them: of many
-    /// statements on the axes of a launch each check takes long.
+    /// Makes steps, by [`Schedule::make`], whose placement is checked once, after the last of them:
+    /// of many statements on the axes of a launch each check takes long.
     ///
     /// # Errors
-    /// The first step that is refused, or the last one if the placement breaks a dependence then; the schedule
-    /// stays as it was.
+    /// The first step that is refused, or the last one if the placement breaks a dependence then;
+    /// the schedule stays as it was.
     pub fn together<T>(&mut self, steps: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
         let mut draft = Self { placed_later: true, ..self.clone() };
         let made = steps(&mut draft)?;

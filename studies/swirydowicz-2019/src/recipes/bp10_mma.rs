@@ -1,5 +1,6 @@
-//! BP1.0 by FP64 matrix instructions on even and odd parts: `I` is its own image when it is turned by
-//! half, so that in this basis it has two blocks, of at most eight rows and columns up to N = 14.
+//! BP1.0 by FP64 matrix instructions on even and odd parts: `I` is its own image when it is turned
+//! by half, so that in this basis it has two blocks, of at most eight rows and columns up to N =
+//! 14.
 
 use super::nest::{Steps, cut, expand, fetch, realise};
 use crate::problem::Sizes;
@@ -15,8 +16,8 @@ pub const IDEA: &str = "contractions of even and odd parts by FP64 matrix instru
 /// Places for the parts of a parity: rows of half a tile of sixteen.
 pub const HALF: usize = 8;
 
-/// Arrays of one length along an axis that depend on each other there, from the innermost axis on, and
-/// whether their parts are halves, so that values are sums of parts.
+/// Arrays of one length along an axis that depend on each other there, from the innermost axis on,
+/// and whether their parts are halves, so that values are sums of parts.
 const LINES: [(&[(&str, u32)], bool); 9] = [
     (&[("r_u", 2), ("t1", 2), ("t2", 2)], false),
     (&[("v", 2), ("t3", 2)], false),

@@ -113,8 +113,8 @@ fn has_room(sizes: Sizes) -> bool {
     sizes.points() <= 10
 }
 
-/// Fetches a line to registers where it is interpolated or projected; with `u_first`, columns of `u`
-/// before anything else.
+/// Fetches a line to registers where it is interpolated or projected; with `u_first`, columns of
+/// `u` before anything else.
 fn fetch_inputs(s: &mut Schedule, u_first: bool) -> Steps {
     if u_first {
         s.apply(fetch("u", "e", AddressSpace::Private, "column_u", &["u2", "u1", "u0"]))?;
@@ -149,8 +149,8 @@ fn keep_apart(s: &mut Schedule, sizes: Sizes, number: u32, alone: bool) -> Steps
     Ok(())
 }
 
-/// Strides of planes and of lines with the fewest conflicts of half a sub-group, by how arrays are read
-/// and written.
+/// Strides of planes and of lines with the fewest conflicts of half a sub-group, by how arrays are
+/// read and written.
 fn lay_out(s: &mut Schedule, sizes: Sizes) -> Steps {
     let [twice, once, field, along_r, along_s] = match sizes.degree {
         7 => [[72, 8], [81, 9], [81, 9], [81, 9], [89, 9]],
@@ -172,8 +172,8 @@ fn lay_out(s: &mut Schedule, sizes: Sizes) -> Steps {
     Ok(())
 }
 
-/// Layers of factors that kernel 16 copies ahead, and groups of a multiprocessor then: the fastest on an H200
-/// of those tried (2026-11-30).
+/// Layers of factors that kernel 16 copies ahead, and groups of a multiprocessor then: the fastest
+/// on an H200 of those tried (2026-11-30).
 fn copied_layers(degree: usize) -> Option<(usize, u32)> {
     match degree {
         7 => Some((8, 5)),

@@ -145,7 +145,8 @@ fn arrange(s: &mut Schedule, n: usize, number: u32, several: bool) -> Steps {
     Ok(())
 }
 
-/// Strides of elements, planes and lines with few conflicts of half a sub-group: of arrays that are read along r, along s, and along both.
+/// Strides of elements, planes and lines with few conflicts of half a sub-group: of arrays that are
+/// read along r, along s, and along both.
 fn lay_out(s: &mut Schedule, n: usize, several: bool) -> Steps {
     let [along_r, along_s, along_both] = match n {
         6 => [[228, 37, 6], [228, 38, 6], [228, 37, 6]],

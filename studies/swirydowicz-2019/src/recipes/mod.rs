@@ -205,8 +205,8 @@ impl Tuned {
         }
     }
 
-    /// The lowest degree at which the kernel is there: matrix instructions take lines of 8 or 16 nodes, or
-    /// parts of lines of more than 8 and at most 16.
+    /// The lowest degree at which the kernel is there: matrix instructions take lines of 8 or 16
+    /// nodes, or parts of lines of more than 8 and at most 16.
     #[must_use]
     pub fn first_degree(self) -> usize {
         match self.problem {

@@ -86,8 +86,8 @@ fn figures_at_degree_7() {
 /// directions: two additions at each point. Even–odd contractions save some.
 fn has_the_operations_of_the_formula(kernel: Tuned, sizes: Sizes, counted: &Statistics) {
     if kernel.problem == Problem::Bp10 && kernel.by_instructions() {
-        // six contractions of sixteen lines a plane, two blocks of eight by eight each; the sums and
-        // differences of mirror images come on top
+        // six contractions of sixteen lines a plane, two blocks of eight by eight each; the sums
+        // and differences of mirror images come on top
         let sums = counted.insns.iter().filter(|i| i.name.starts_with("r_l"));
         assert_eq!(sums.map(|i| i.flops).sum::<u64>(), 6 * 16 * 16 * 2 * (2 * 8 * 8), "{kernel}");
         return;
@@ -200,8 +200,8 @@ fn tuned_kernels_do_and_move_what_the_formulas_say() {
         has_the_operations_of_the_formula(kernel, sizes, &counted);
         let (_, first) = ONCE.into_iter().find(|(sequence, _)| name.starts_with(sequence)).unwrap();
         let once = moved(&counted, kernel.problem, false) == least(sizes);
-        // those by instructions read factors beside the diagonal twice, or a value for the parts of all of its
-        // mirror images, which compilers make once
+        // those by instructions read factors beside the diagonal twice, or a value for the parts of
+        // all of its mirror images, which compilers make once
         let twice = match kernel.problem {
             Problem::Bp35 => kernel.by_instructions(),
             Problem::Bp10 => kernel.number == 17,
