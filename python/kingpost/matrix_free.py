@@ -1,8 +1,9 @@
 """Linear systems of operators and preconditioners that are functions, solved on the host.
 
 The methods are those of :func:`kingpost.solve` with the products left to the caller: conjugate gradients (Hestenes
-& Stiefel 1952), and GMRES (Saad & Schultz 1986) with a preconditioner on the right, so that its residuals are
-those of the system.
+& Stiefel 1952), MINRES (Paige & Saunders 1975) for symmetric matrices that are not definite, and GMRES (Saad & Schultz
+1986) with a preconditioner on the right, so that its residuals are those of the system. Vectors are of the library of
+``b``, in its place.
 """
 
 from __future__ import annotations
@@ -78,6 +79,61 @@ def cg(apply: Product, before: Product, b: Any, limit: float, max_iterations: in
     return Report(x, reason, residuals, time.perf_counter() - start)
 
 
+def minres(apply: Product, before: Product, b: Any, limit: float, max_iterations: int) -> Report:
+    """MINRES from zero, with a preconditioner that is symmetric and positive definite (Elman et al. 2014, section 4.1).
+
+    It minimises the norm of the residual that belongs to the preconditioner. Residuals between the first and the last
+    are estimates from that, as parts of the first one; where they are small enough, the residual itself is looked at.
+    """
+    import numpy
+
+    start, x = time.perf_counter(), numpy.zeros_like(b)
+    residuals = [float(numpy.linalg.norm(b))]
+    reason = _ended(residuals, limit, max_iterations)
+    before_last, last, z = numpy.zeros_like(b), b, before(b) if reason is None else b
+    w = w_before = numpy.zeros_like(b)
+    size, size_before = _energy(last, z) if reason is None else 0.0, 1.0
+    eta, first, target = size, size, limit
+    c = c_before = 1.0
+    s = s_before = 0.0
+    while reason is None:
+        if not size > 0.0:
+            reason = "the preconditioner is not positive definite" if math.isfinite(size) else NOT_FINITE
+            break
+        z = z / size
+        q = apply(z)
+        delta = float(q @ z)
+        new = q - delta / size * last - size / size_before * before_last
+        new_z = before(new)
+        new_size = _energy(new, new_z)
+        turned = c * delta - c_before * s * size
+        length = math.hypot(turned, max(new_size, 0.0))
+        if length == 0.0 or not math.isfinite(length):
+            reason = NOT_FINITE if length else "the residual no longer decreases"
+            break
+        new_w = (z - s_before * size * w_before - (s * delta + c_before * c * size) * w) / length
+        c_before, s_before, c, s = c, s, turned / length, new_size / length
+        x = x + c * eta * new_w
+        eta, w_before, w = -s * eta, w, new_w
+        before_last, last, z, size_before, size = last, new, new_z, size, new_size
+        residuals.append(abs(eta) / first * residuals[0])
+        reason = _ended(residuals, target, max_iterations)
+        if reason is not None or size == 0.0:
+            true = float(numpy.linalg.norm(b - apply(x)))
+            # estimates are in another norm: they have to be as much smaller as the residual is too large
+            target, residuals[-1] = target * min(1.0, limit / true if true > 0.0 else 1.0) / 2, true
+            reason = _ended(residuals, limit, max_iterations)
+            if reason is None and size == 0.0:
+                reason = "the residual no longer decreases"
+    return Report(x, reason, residuals, time.perf_counter() - start)
+
+
+def _energy(r: Any, z: Any) -> float:
+    """The norm of a residual that belongs to the preconditioner, negative where that is not positive definite."""
+    product = float(r @ z)
+    return math.copysign(math.sqrt(abs(product)), product)
+
+
 def gmres(apply: Product, before: Product, b: Any, limit: float, max_iterations: int) -> Report:
     """GMRES from zero, which starts again after :data:`RESTART` vectors."""
     import numpy
@@ -94,9 +150,9 @@ def gmres(apply: Product, before: Product, b: Any, limit: float, max_iterations:
             if not numpy.isfinite(w).all():
                 return Report(x, NOT_FINITE, residuals, time.perf_counter() - start)
             for i, v in enumerate(basis):
-                h[i, k] = v @ w
+                h[i, k] = float(v @ w)
                 w = w - h[i, k] * v
-            h[k + 1, k] = numpy.linalg.norm(w)
+            h[k + 1, k] = float(numpy.linalg.norm(w))
             right = numpy.zeros(k + 2)
             right[0] = size
             y = numpy.linalg.lstsq(h[: k + 2, : k + 1], right, rcond=None)[0]
@@ -114,7 +170,7 @@ def gmres(apply: Product, before: Product, b: Any, limit: float, max_iterations:
 
 
 NOT_FINITE = "a number is infinite or NaN"
-METHODS = {"cg": cg, "gmres": gmres}
+METHODS = {"cg": cg, "minres": minres, "gmres": gmres}
 
 
 def _ended(residuals: list[float], limit: float, max_iterations: int) -> Optional[str]:

@@ -75,7 +75,8 @@ def solve(
 
     ``matrix`` may also be a ``LinearOperator`` of SciPy, or a function from a vector to its product, and
     ``preconditioner`` a function or a ``LinearOperator`` that approximates the inverse. The products are then the
-    caller's, and ``cg`` or ``gmres`` runs on the host. A function has no preconditioner unless one is given.
+    caller's, and ``cg``, ``gmres``, or ``minres`` for symmetric matrices that are not definite, runs on the host. A
+    function has no preconditioner unless one is given.
 
     It stops when the norm of the residual is at most ``relative`` times that of ``b``, or ``absolute``, and
     after ``max_iterations``; with 0 of them, the start of zero is what is judged and returned. Numbers may be
@@ -159,7 +160,7 @@ def _matrix_free(
         message = f"`preconditioner` is {preconditioner!r}, and the matrix is a function; needed a function, or `none`"
         raise _about(ArgumentError, "preconditioner", message)
     if method not in METHODS:
-        message = f"`method` is {method!r}, and products are functions; needed `cg` or `gmres`"
+        message = f"`method` is {method!r}, and products are functions; needed {', '.join(METHODS)}"
         raise _about(ArgumentError, "method", message)
     if device not in ("default", "c"):
         message = f"`device` is {device!r}, and products are functions, which run on the host; needed `c`"

@@ -325,6 +325,29 @@ def test_operators_and_preconditioners_may_be_functions(method, skew):
     assert best._repr_svg_().startswith("<svg") and str(best.iterations) in best._repr_svg_()
 
 
+@pytest.mark.parametrize("precondition", [False, True])
+def test_minres_solves_what_is_not_definite(precondition):
+    """Symmetric with eigenvalues of both signs, with the absolute value of the matrix in between as a preconditioner."""
+    basis = np.linalg.qr(RANDOM.standard_normal((80, 80)))[0]
+    eigenvalues = np.concatenate([-np.linspace(1, 20, 30), np.linspace(0.5, 40, 50)])
+    dense, b = basis @ np.diag(eigenvalues) @ basis.T, RANDOM.standard_normal(80)
+    near = basis @ np.diag(1 / (np.abs(eigenvalues) * np.linspace(0.5, 1.5, 80))) @ basis.T
+    before = (lambda r: near @ r) if precondition else "none"
+    found = kingpost.solve(lambda x: dense @ x, b, method="minres", preconditioner=before, relative=1e-11)
+    assert found.converged and found.iterations < (40 if precondition else 160)
+    assert abs(found.x - np.linalg.solve(dense, b)).max() <= 1e-9
+    assert np.isclose(found.residuals[-1], np.linalg.norm(b - dense @ found.x), atol=1e-12)
+    # a singular system with a solution; the preconditioner scales, so that its norm is another one
+    singular = basis @ np.diag(np.where(np.arange(80) == 3, 0, eigenvalues)) @ basis.T
+    right, scale = singular @ b, 10.0 ** RANDOM.uniform(-3, 3, 80)
+    found = kingpost.solve(lambda x: singular @ x, right, method="minres", preconditioner=lambda r: scale * r, relative=1e-8)
+    assert found.converged and np.linalg.norm(right - singular @ found.x) <= 1e-8 * np.linalg.norm(right)
+    wrong = kingpost.solve(lambda x: dense @ x, b, method="minres", preconditioner=lambda r: -r)
+    assert wrong.reason == "the preconditioner is not positive definite"
+    assert kingpost.solve(lambda x: dense @ x, b, method="minres", max_iterations=2).reason == "too many iterations"
+    assert kingpost.solve(lambda x: dense @ x, np.zeros(80), method="minres").converged
+
+
 def test_solves_of_functions_end_with_a_reason():
     dense, b = laplace(60), RANDOM.standard_normal(60)
     stopped = kingpost.solve(lambda x: dense @ x, b, max_iterations=3)
@@ -342,7 +365,7 @@ def test_solves_of_functions_end_with_a_reason():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(method="bicgstab"), "`method` is 'bicgstab', and products are functions; needed `cg` or `gmres`"),
+        (dict(method="bicgstab"), "`method` is 'bicgstab', and products are functions; needed cg, minres, gmres"),
         (dict(preconditioner="amg"), "`preconditioner` is 'amg', and the matrix is a function"),
         (dict(device="opencl"), "`device` is 'opencl', and products are functions, which run on the host"),
         (dict(preconditioner=lambda r: r[:-1]), "`preconditioner` gives an array of shape .59.; needed .60."),

@@ -12,7 +12,7 @@
 
     meshes.action(mesh, energy).value()
 
-:func:`action` compiles functionals and linear forms, :func:`matrix` bilinear ones: a kernel for each kind of cells,
+:func:`action` compiles functionals and linear forms, :func:`matrix` bilinear ones, :func:`diagonal` their diagonals: a kernel for each kind of cells,
 over arrays that all of them share. Groups of the file are subdomains by their numbers, ``dx(3)`` and ``ds(4)``;
 :attr:`Mesh.names` has those that are named. Needs UFL, basix and NumPy; meshio for other files than Gmsh's, and SciPy
 for matrices.
@@ -21,7 +21,7 @@ for matrices.
 from __future__ import annotations
 
 from kingpost.meshes.files import from_meshio, read, write
-from kingpost.meshes.forms import Action, Matrix, action, matrix
+from kingpost.meshes.forms import Action, Matrix, action, diagonal, matrix
 from kingpost.meshes.mesh import Cells, Mesh
 from kingpost.meshes.space import Constant, Function, Space
 
@@ -34,6 +34,7 @@ __all__ = [
     "Mesh",
     "Space",
     "action",
+    "diagonal",
     "from_meshio",
     "matrix",
     "read",

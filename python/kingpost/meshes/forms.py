@@ -214,8 +214,8 @@ class _Compiled:
 
 
 class Action(_Compiled):
-    """A functional or a linear form on all kinds of cells. ``action(y)`` adds to ``y``, which has the shape of the
-    test function's space (one entry of a functional)."""
+    """A functional, a linear form, or the diagonal of a matrix on all kinds of cells. ``action(y)`` adds to ``y``, which
+    has the shape of the test function's space (one entry of a functional)."""
 
     def __call__(self, y: Array) -> None:
         """Adds the result, with functions, constants and positions as they are."""
@@ -296,6 +296,19 @@ def action(
     found = Action(mesh, form, device, options, place, scalar)
     if found.rank > 1:
         raise FormError("the form is bilinear, needed a functional or a linear form; use `kingpost.meshes.matrix`")
+    return found
+
+
+def diagonal(
+    mesh: Mesh, form: FormOf, device: str = "default", *, place: Optional[Place] = None, scalar: Any = "f64",
+    **options: Any,
+) -> Action:  # fmt: skip
+    """Compiles the diagonal of a bilinear form's matrix, which is added to an array of the space's shape; arguments and
+    errors as of :func:`action`.
+    """
+    found = Action(mesh, form, device, {"matrix": "diagonal", **options}, place, scalar)
+    if found.rank != 2 or found.spaces[0] is not found.spaces[1]:
+        raise FormError(f"the form has {found.rank} arguments, needed a test and a trial function of one space")
     return found
 
 

@@ -66,12 +66,15 @@ class Mesh:
         facets: Optional[Array] = None,
         facet_groups: Optional[Mapping[int, Array]] = None,
         names: Optional[Mapping[str, tuple[int, int]]] = None,
+        parent: Optional[Mesh] = None,
     ) -> None:
         import basix
 
         self.positions = np.ascontiguousarray(positions, dtype=np.float64)
         self.cells = {of.kind: _checked(of) for of in cells}
         self.names = dict(names or {})
+        #: The mesh that :meth:`refined` divided.
+        self.parent = parent
         self._given_facets = np.zeros((0, 4), np.int32) if facets is None else np.asarray(facets, np.int32)
         self._given_groups = dict(facet_groups or {})
         if not cells or len(self.cells) < len(cells):
@@ -97,6 +100,24 @@ class Mesh:
         #: The degree of the maps of cells.
         self.degree = next(iter(degrees.values()))
         self._domains: dict[str, Any] = {}
+
+    def refined(self, times: int = 1) -> Mesh:
+        """The mesh with each cell divided evenly, ``times`` times; :attr:`parent` is the one before the last time.
+
+        Edges are halved, triangles, quadrilaterals and their like divided into 4, tetrahedra and hexahedra into 8. Cells
+        and facets are in the groups of those that they are a part of.
+
+        Raises:
+            MeshError: Prisms or pyramids.
+        """
+        from kingpost.meshes.refinement import refine
+
+        if times < 0:
+            raise MeshError(f"times: found {times}, needed 0 or more")
+        found = self
+        for _ in range(times):
+            found = refine(found)
+        return found
 
     def _degree(self, of: Cells) -> int:
         import basix
@@ -297,8 +318,10 @@ def _sorted(rows: Array) -> Array:
 
 def _unique(rows: Array) -> tuple[int, Array]:
     """How many different rows there are, and the number of each, ascending as the rows are."""
-    count, numbers = 1, np.zeros(len(rows), np.int64)
-    for column in rows.T:
+    # columns in which there is nothing come first
+    used = [column for column in rows.T if column.max(initial=-1) >= 0]
+    numbers, count = (used[0] + 1 if used else np.zeros(len(rows), np.int64)), 0
+    for column in used[1:] or [np.zeros(len(rows), np.int64)]:
         # a pair of numbers as one, which sorts far faster than rows
         pairs = (numbers << 32) | (column + 1)
         found, numbers = np.unique(pairs, return_inverse=True)
