@@ -139,6 +139,7 @@ fn check_problem(problem: &Problem, name: &str) {
             short_terms: random.below(2) == 1,
             one_sub_group: shared_points.is_none() && random.below(2) == 1,
             shared_points,
+            kinds: false,
             parts: parts.clone(),
         }));
     }

@@ -20,6 +20,11 @@ fn mapping() -> Mapping {
     Mapping::from(MatrixGroups::default()).with_orbits()
 }
 
+/// A sub-group for each kind of modes.
+fn of_kinds() -> Mapping {
+    Mapping::from(MatrixGroups { kinds: true, ..MatrixGroups::default() }).with_orbits()
+}
+
 fn compare(dim: usize, degree: usize, divisions: usize, mapping: &Mapping, places: &[&str]) {
     let seed = Random::fresh_seed();
     let problem = elasticity(dim, degree, divisions, seed);
@@ -67,6 +72,23 @@ fn results_are_those_of_the_reference() {
     compare(2, 4, 3, &alone, &["c", "opencl"]);
 }
 
+/// Two kinds and four; combinations of the reversed kind, and of the other one of a pair; kinds of one
+/// number of modes, and of several, which are padded; orbits in full tiles, and not; a rest.
+#[test]
+fn kinds_of_modes_have_a_sub_group_each() {
+    compare(2, 1, 2, &of_kinds(), &["c"]);
+    compare(2, 4, 3, &of_kinds().with_parts(&[3, 9, 3]).unwrap(), &["c", "opencl"]);
+    compare(3, 2, 2, &of_kinds(), &["c", "opencl"]);
+    compare(3, 3, 2, &of_kinds(), &["c"]);
+    let form = elasticity(3, 3, 1, 1).lowered;
+    let (kernel, _) = transform(&form, &of_kinds()).unwrap();
+    let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+    // three components in three directions, one tile of orbits and of modes, two products
+    assert_eq!(cuda.source.matches("mma.sync.aligned.m16n8k8").count(), 3 * 3 * 2);
+    assert!(!cuda.source.contains("__shfl"), "{}", cuda.source);
+    assert_eq!(cuda.plan.block, [32, 4, 1]);
+}
+
 /// Each direction multiplies one combination a block of modes: a third of the instructions of what
 /// is multiplied as a whole, if 20 degrees of freedom are 5 orbits. No lane asks another one.
 #[test]
@@ -94,4 +116,13 @@ fn what_does_not_suit_is_refused() {
     assert!(message.contains("several functions are evaluated, or none"), "{message}");
     let message = refused(Operator::Laplace, &mapping());
     assert!(message.contains("the function has not the components of the result"), "{message}");
+    let refused = |mapping: &Mapping| {
+        let problem = elasticity(2, 2, 1, 1);
+        transform(&problem.lowered, mapping).unwrap_err().to_string()
+    };
+    let message = refused(&Mapping::from(MatrixGroups { kinds: true, ..MatrixGroups::default() }));
+    assert!(message.contains("kinds of modes are those of `orbits`"), "{message}");
+    let alone = MatrixGroups { kinds: true, one_sub_group: true, ..MatrixGroups::default() };
+    let message = refused(&Mapping::from(alone).with_orbits());
+    assert!(message.contains("leave `one_sub_group` and `point_tiles` out"), "{message}");
 }

@@ -192,13 +192,15 @@ pub fn one_after_the_other(kernel: &Kernel) -> Vec<(String, String)> {
     found
 }
 
-/// Pairs of different temporaries of one type, shape and address space.
+/// Pairs of different temporaries, or tables, of one type, shape and address space.
 pub fn alike(kernel: &Kernel) -> Vec<(String, String)> {
-    let all: Vec<_> = kernel.vars.values().filter(|v| v.kind == VarKind::Temporary).collect();
+    let is_own = |v: &&Variable| matches!(v.kind, VarKind::Temporary | VarKind::Table(_));
+    let all: Vec<_> = kernel.vars.values().filter(is_own).collect();
     let mut found = Vec::new();
     for (k, a) in all.iter().enumerate() {
         for b in &all[k + 1..] {
-            if a.ty == b.ty && a.shape == b.shape && a.space == b.space {
+            let is_table = [a, b].map(|v| matches!(v.kind, VarKind::Table(_)));
+            if is_table[0] == is_table[1] && a.ty == b.ty && a.shape == b.shape && a.space == b.space {
                 found.push((a.name.clone(), b.name.clone()));
             }
         }

@@ -100,10 +100,10 @@ pub(super) fn of_table(
 
 /// Loops over components in a quadrature loop, and arrays of all components.
 pub(super) struct RolledBlock {
-    init: Loop,
+    pub(super) init: Loop,
     /// One for each function, and its values by table.
     evaluate: Vec<(Loop, Vec<Array>)>,
-    multiply: Loop,
+    pub(super) multiply: Loop,
     /// By table.
     pub(super) factors: Vec<Array>,
 }
@@ -216,7 +216,7 @@ fn own_rows(
 }
 
 /// The functions at the points, one nest each, with the statements that become instructions.
-fn evaluations(
+pub(super) fn evaluations(
     s: &mut Schedule,
     quadrature: &Quadrature<'_>,
     rolled: &RolledBlock,
@@ -273,7 +273,11 @@ fn tables_once(
 }
 
 /// The tiles of the points of a nest, in a loop around it, and the points of a tile.
-fn tile_of_points(s: &mut Schedule, nest: &Nest, wide: bool) -> Result<(Option<Loop>, Loop), TransformError> {
+pub(super) fn tile_of_points(
+    s: &mut Schedule,
+    nest: &Nest,
+    wide: bool,
+) -> Result<(Option<Loop>, Loop), TransformError> {
     if !wide {
         return Ok((None, nest.columns.clone()));
     }
@@ -324,7 +328,7 @@ fn refs(names: &[String]) -> Vec<&str> {
 }
 
 /// The statement that is left of each group when its components are in a loop.
-fn first_insns(of_tables: &[Components]) -> Vec<String> {
+pub(super) fn first_insns(of_tables: &[Components]) -> Vec<String> {
     of_tables.iter().filter_map(|c| c.insns.first().cloned()).collect()
 }
 

@@ -3,9 +3,7 @@
 
 use super::blocks::{behind, gathers_first, loops_in, statements};
 use super::cell_groups::cell_groups;
-use super::component_products::{
-    Evaluated, Quadrature, RolledBlock, of_table, products, roll_block, roll_groups,
-};
+use super::component_products::{Evaluated, Quadrature, of_table, products, roll_block, roll_groups};
 use super::fragments::{Axes, CELLS, LANES, Nest, TILE, exactly, fragment, lay_out, tiled};
 use super::matrix_cells::{REST, row_length};
 use super::matrix_groups::MatrixGroups;
@@ -20,8 +18,8 @@ use kingpost_ir::{AddressSpace, AxisTag, Expr, Kernel};
 use kingpost_primitives::ScheduleSteps;
 use kingpost_primitives::intrinsics::MMA_M16N8K8_F64;
 use kingpost_primitives::primitives::{
-    AliasStorage, DeclareCallee, JoinArrayAxes, LaunchHint, PadArray, PadInames, ReplaceWithIntrinsic,
-    SetAddressSpace, SplitIname, SplitLives, Tail, TransposeArrayAxes,
+    AliasStorage, DeclareCallee, JoinArrayAxes, LaunchHint, PackArrays, PadArray, PadInames,
+    ReplaceWithIntrinsic, SetAddressSpace, SplitIname, SplitLives, Tail, TransposeArrayAxes,
 };
 use kingpost_primitives::schedule::{Array, Loop};
 use kingpost_primitives::{Schedule, TransformError};
@@ -65,7 +63,12 @@ pub(super) fn matrix_group_orbits(
     let program = CellProgram::read(&kernel)?;
     let (gather, components) = vector_gather(&kernel, &program)?;
     check_parts(&args.parts, [gather.count, program.results[0].count])?;
-    Plan { program: &program, gather, components, orbits, args }.map(s)?;
+    let plan = Plan { program: &program, gather, components, orbits, args };
+    if args.kinds {
+        plan.map_kinds(s)?
+    } else {
+        plan.map(s)?
+    }
     if let Some(groups) = args.resident_groups {
         s.apply(LaunchHint::resident_groups(groups))?;
     }
@@ -86,34 +89,34 @@ fn vector_gather<'p>(kernel: &Kernel, program: &'p CellProgram) -> Result<(&'p G
     Ok((gather, components))
 }
 
-fn refusal(kernel: &Kernel, found: &str) -> NotAnAction {
+pub(super) fn refusal(kernel: &Kernel, found: &str) -> NotAnAction {
     let found = format!("{found}; the mapping `orbits` of `straight_cells` takes it");
     NotAnAction { kernel: kernel.name.clone(), found }
 }
 
-struct Plan<'a> {
-    program: &'a CellProgram,
-    gather: &'a Gather,
-    components: i64,
-    orbits: &'a [Orbits],
-    args: &'a MatrixGroups,
+pub(super) struct Plan<'a> {
+    pub(super) program: &'a CellProgram,
+    pub(super) gather: &'a Gather,
+    pub(super) components: i64,
+    pub(super) orbits: &'a [Orbits],
+    pub(super) args: &'a MatrixGroups,
 }
 
 /// Loops over components of what is not multiplied.
-struct Rolled {
+pub(super) struct Rolled {
     gathers: Vec<Option<Loop>>,
-    zero: Loop,
-    combine: Loop,
-    separate: Loop,
+    pub(super) zero: Loop,
+    pub(super) combine: Loop,
+    pub(super) separate: Loop,
     commit: Loop,
 }
 
 /// Loops over the cells of a block around what is not multiplied.
-struct Ends {
-    gather: Loop,
-    geometry: Loop,
-    commit: Loop,
-    rest: Option<Loop>,
+pub(super) struct Ends {
+    pub(super) gather: Loop,
+    pub(super) geometry: Loop,
+    pub(super) commit: Loop,
+    pub(super) rest: Option<Loop>,
 }
 
 impl Plan<'_> {
@@ -136,7 +139,8 @@ impl Plan<'_> {
                 "a table multiplies some components only, or a derivative is zero in a block of modes";
             Stopped::from(refusal(s.kernel(), found))
         })?;
-        let (rolled, of_blocks) = self.roll(s, &parts, &blocks)?;
+        let rolled = self.roll(s, &parts)?;
+        let of_blocks = blocks.iter().map(|q| roll_block(s, q)).collect::<Result<Vec<_>, _>>()?;
         if parts.orbits % TILE != 0 {
             let of_blocks = parts.blocks.iter().flat_map(|b| [&b.evaluation.dofs, &b.products.rows]);
             let all = [&parts.combine, &result.zero, &parts.separate].into_iter().chain(of_blocks);
@@ -186,13 +190,8 @@ impl Plan<'_> {
         Ok(self.place(s, &parts, &block, &axes, &local)?)
     }
 
-    /// A loop over components for each of what is done to one after the other.
-    fn roll(
-        &self,
-        s: &mut Schedule,
-        parts: &Parts,
-        blocks: &[Quadrature<'_>],
-    ) -> Result<(Rolled, Vec<RolledBlock>), TransformError> {
+    /// A loop over components for each of what is done to one after the other, but for the products.
+    pub(super) fn roll(&self, s: &mut Schedule, parts: &Parts) -> Result<Rolled, TransformError> {
         let result = &self.program.results[0];
         let gathers = roll_gathers(s, self.program)?;
         let zeros = by_component(s.kernel(), &result.zero, &parts.results);
@@ -200,13 +199,12 @@ impl Plan<'_> {
         let commit = s.roll(&result.commits, "commit_component")?;
         let [combine] = exactly(s, loops_in(s.kernel(), &parts.combine), "components of combinations")?;
         let [separate] = exactly(s, loops_in(s.kernel(), &parts.member), "components of results")?;
-        let of_blocks = blocks.iter().map(|q| roll_block(s, q)).collect::<Result<Vec<_>, _>>()?;
-        Ok((Rolled { gathers, zero, combine, separate, commit }, of_blocks))
+        Ok(Rolled { gathers, zero, combine, separate, commit })
     }
 
     /// Both ends by all work-items, one degree of freedom after the other; the geometry by one
     /// work-item a cell; what fills no block.
-    fn ends(
+    pub(super) fn ends(
         &self,
         s: &mut Schedule,
         ends: &Ends,
@@ -232,6 +230,11 @@ impl Plan<'_> {
         axes.items.push(ends.geometry.clone());
         if let Some(rest) = &ends.rest {
             let lanes = cell_groups(s, program, rest, REST, items[1].unsigned_abs())?;
+            if self.args.kinds {
+                let pool = Array::named(s.fresh("values_of_rest"));
+                s.apply(PackArrays::new(lanes.values.iter().chain(&lanes.factors), &pool))?;
+                axes.of_rest.push(pool);
+            }
             axes.items.extend(lanes.items);
             // the only sub-group has these loops, of one iteration, to itself
             let others = lanes.sub_groups.into_iter().filter(|_| !self.args.one_sub_group);
@@ -288,7 +291,7 @@ impl Plan<'_> {
 }
 
 /// A loop over modes with its statements by table, at most `tiles` tiles at a time.
-fn quadrature<'p>(
+pub(super) fn quadrature<'p>(
     kernel: &Kernel,
     modes: &'p ModeBlock,
     parts: &Parts,

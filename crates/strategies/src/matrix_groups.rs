@@ -143,6 +143,12 @@ pub struct MatrixGroups {
     /// without work. Not with one sub-group, and not with several tiles of points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_points: Option<u32>,
+    /// Whether each sub-group of a group has a kind of modes instead of a component, those that one
+    /// combination of the degrees of freedom of an orbit has: in [orbits](super::InOrbits) only. All
+    /// modes of a kind are evaluated at once, and four kinds keep all schedulers of a multiprocessor
+    /// busy.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kinds: bool,
     /// Degrees of freedom that are gathered and scattered separately, as in
     /// [`StraightCells`](super::StraightCells).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -185,10 +191,12 @@ impl MatrixGroups {
 
 impl fmt::Display for MatrixGroups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { resident_groups, point_tiles, short_terms, one_sub_group, shared_points, parts } = self;
+        let Self { resident_groups, point_tiles, short_terms, one_sub_group, shared_points, kinds, parts } =
+            self;
         f.write_str("matrix groups")?;
         f.write_str(if *one_sub_group { " of one sub-group" } else { "" })?;
         shared_points.map_or(Ok(()), |n| write!(f, " of {n} sub-groups that share points"))?;
+        f.write_str(if *kinds { " of a sub-group for each kind of modes" } else { "" })?;
         resident_groups.map_or(Ok(()), |groups| write!(f, ", {groups} at a time"))?;
         point_tiles.map_or(Ok(()), |tiles| write!(f, ", {} points at a time", 8 * tiles))?;
         f.write_str(if *short_terms { ", short terms" } else { "" })?;
@@ -206,6 +214,10 @@ impl Strategy for MatrixGroups {
     fn apply(&self, on: &mut Work<'_>) -> Result<(), Stopped> {
         let form = on.form();
         self.check()?;
+        if self.kinds {
+            let reason = "kinds of modes are those of `orbits`; write `{\"strategy\":\"orbits\",\"then\":…}` around it".into();
+            return Err(StrategyError::Unsuited { strategy: Self::NAME, reason }.into());
+        }
         let s = on.schedule();
         let before = s.clone();
         match factor(s, &*form.program()?, TILE as u32) {
@@ -249,6 +261,12 @@ impl Strategy for MatrixGroups {
     fn in_orbits(&self, on: &mut Work<'_>, how: CombinedOrbits) -> Result<(), Stopped> {
         if how != CombinedOrbits::default() || self.short_terms || self.shared_points.is_some() {
             return Err(how.refused(self));
+        }
+        if self.kinds && (self.one_sub_group || self.point_tiles.is_some()) {
+            let reason =
+                "all modes of a kind are evaluated at once; leave `one_sub_group` and `point_tiles` out"
+                    .into();
+            return Err(StrategyError::Unsuited { strategy: Self::NAME, reason }.into());
         }
         let orbits = how.lower(on)?;
         matrix_group_orbits(on, self, &orbits)

@@ -142,6 +142,27 @@ pub(super) fn algebra(
     gather: &Gather,
     orbits: &[Orbits],
 ) -> Result<Parts, TransformError> {
+    let (mut parts, loops) = combined(s, program, gather, orbits, TILE)?;
+    for (k, quad) in loops.iter().enumerate().skip(1) {
+        let shared = shared_scalars(s.kernel(), quad);
+        if !shared.is_empty() {
+            s.apply(SplitLives::new(quad, format!("block_{k}")).of(shared))?;
+        }
+    }
+    drop_zeros(s, &loops)?;
+    parts.blocks = loops.iter().filter_map(|quad| mode_block(s.kernel(), quad)).collect();
+    Ok(parts)
+}
+
+/// Combines degrees of freedom; returns what there is then, without blocks, and the loops over modes
+/// that the same tables have, multiples of `tile` of these.
+pub(super) fn combined(
+    s: &mut Schedule,
+    program: &CellProgram,
+    gather: &Gather,
+    orbits: &[Orbits],
+    tile: i64,
+) -> Result<(Parts, Vec<Loop>), TransformError> {
     let result = &program.results[0];
     let orbits = orbits_of(s.kernel(), &gather.array, orbits).cloned();
     let orbits = orbits.unwrap_or_default(); // default: the step refuses an array that has none
@@ -159,34 +180,33 @@ pub(super) fn algebra(
     let small = small.iter().map(|v| Array::named(&v.name)).collect();
     let quads: Vec<&Loop> = program.blocks.iter().map(|block| &block.quad).collect();
     for quad in &quads {
-        s.apply(FactorQuadrature::new(*quad).in_blocks_of(TILE as u32))?;
+        s.apply(FactorQuadrature::new(*quad).in_blocks_of(tile as u32))?;
     }
     s.apply(RemoveUnusedVars {})?;
     let mut loops = Vec::new();
     for quad in &quads {
-        loops.extend(peel_blocks(s, quad)?);
+        loops.extend(peel_blocks(s, quad, tile)?);
     }
-    for (k, quad) in loops.iter().enumerate().skip(1) {
-        let shared = shared_scalars(s.kernel(), quad);
-        if !shared.is_empty() {
-            s.apply(SplitLives::new(quad, format!("block_{k}")).of(shared))?;
-        }
-    }
-    for quad in &loops {
+    let count = orbits.len() as i64;
+    let members = s.expected(orbits.iter().map(|orbit| orbit.len() as i64).max(), "orbit")?;
+    let [member] = exactly(s, loops_in(s.kernel(), &separate), "the members of an orbit")?;
+    let blocks = Vec::new();
+    Ok((Parts { values, results, combine, separate, member, orbits: count, members, small, blocks }, loops))
+}
+
+/// Leaves tables of zeros out of loops over modes.
+pub(super) fn drop_zeros(s: &mut Schedule, loops: &[Loop]) -> Result<(), TransformError> {
+    for quad in loops {
         for insn in table_users(s.kernel(), quad) {
             s.attempt(DropZeroTerms::new(insn))?; // refused where an entry is not zero
         }
     }
-    let blocks = loops.iter().filter_map(|quad| mode_block(s.kernel(), quad)).collect();
-    let count = orbits.len() as i64;
-    let members = s.expected(orbits.iter().map(|orbit| orbit.len() as i64).max(), "orbit")?;
-    let [member] = exactly(s, loops_in(s.kernel(), &separate), "the members of an orbit")?;
-    Ok(Parts { values, results, combine, separate, member, orbits: count, members, small, blocks })
+    Ok(())
 }
 
 /// A loop for each block of modes that the same tables have.
-fn peel_blocks(s: &mut Schedule, quad: &Loop) -> Result<Vec<Loop>, TransformError> {
-    let sizes = block_sizes(s.kernel(), quad);
+fn peel_blocks(s: &mut Schedule, quad: &Loop, tile: i64) -> Result<Vec<Loop>, TransformError> {
+    let sizes = block_sizes(s.kernel(), quad, tile);
     let (mut loops, rest) = (Vec::new(), quad.clone());
     for size in sizes.iter().take(sizes.len().saturating_sub(1)) {
         loops.push(s.make(PeelIname::first(&rest, *size))?);
@@ -196,23 +216,23 @@ fn peel_blocks(s: &mut Schedule, quad: &Loop) -> Result<Vec<Loop>, TransformErro
     Ok(loops)
 }
 
-/// How many modes, in tiles, follow each other that the same tables have.
-fn block_sizes(kernel: &Kernel, quad: &Loop) -> Vec<i64> {
+/// How many modes, in tiles of `length`, follow each other that the same tables have.
+fn block_sizes(kernel: &Kernel, quad: &Loop, length: i64) -> Vec<i64> {
     let tables: BTreeSet<VarId> = insns_in(kernel, quad).iter().flat_map(|i| tables_of(kernel, *i)).collect();
     let mut sizes: Vec<(BTreeSet<VarId>, i64)> = Vec::new();
     let rows = tables.iter().filter_map(|t| kernel.vars[*t].shape.first()?.as_constant()).max();
     let Some(rows) = rows.filter(|rows| *rows > 0) else { return Vec::new() };
-    for tile in 0..rows / TILE {
+    for tile in 0..rows / length {
         let has = |t: &VarId| {
             let VarKind::Table(TableData::Real(values)) = &kernel.vars[*t].kind else { return false };
             let columns = values.len() as i64 / rows;
-            let range = tile * TILE * columns..(tile + 1) * TILE * columns;
+            let range = tile * length * columns..(tile + 1) * length * columns;
             range.into_iter().any(|k| values[k as usize].0 != 0.0)
         };
         let holders: BTreeSet<VarId> = tables.iter().copied().filter(has).collect();
         match sizes.last_mut() {
-            Some((known, size)) if *known == holders => *size += TILE,
-            Some(_) | None => sizes.push((holders, TILE)),
+            Some((known, size)) if *known == holders => *size += length,
+            Some(_) | None => sizes.push((holders, length)),
         }
     }
     sizes.into_iter().map(|(_, size)| size).collect()
@@ -249,7 +269,7 @@ fn table_users(kernel: &Kernel, quad: &Loop) -> Vec<String> {
 }
 
 /// The roles of what a loop over modes holds.
-fn mode_block(kernel: &Kernel, quad: &Loop) -> Option<ModeBlock> {
+pub(super) fn mode_block(kernel: &Kernel, quad: &Loop) -> Option<ModeBlock> {
     let has = |i: InsnId, tag: &str| kernel.insns[i].tags.contains(tag);
     let target = |i: InsnId| Array::named(&kernel.vars[kernel.insns[i].lhs.var].name);
     let named = |i: InsnId| Statement::named(&kernel.insns[i].name);

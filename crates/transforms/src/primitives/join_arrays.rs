@@ -1,7 +1,7 @@
 //! Makes one array with a component axis of several arrays.
 
 use kingpost_analysis::Analysis;
-use kingpost_ir::{Affine, Expr, Kernel, VarId, VarKind, Variable};
+use kingpost_ir::{Affine, Expr, Kernel, TableData, VarId, VarKind, Variable};
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::lookup;
 use kingpost_steps::obligation::Obligation;
@@ -15,9 +15,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Joins temporaries of one shape into one array with an axis of components: the first axis keeps
-/// them apart (a structure of arrays), the last one puts the components of an element next to each
-/// other (an array of structures).
+/// Joins temporaries or tables of one shape into one array with an axis of components: the first axis
+/// keeps them apart (a structure of arrays), the last one puts the components of an element next to
+/// each other (an array of structures).
 ///
 /// # Rewrite
 /// ```text
@@ -26,24 +26,26 @@ use std::fmt;
 ///   s: u[i] = a[i]                   s: p[i, 0] = a[i]
 ///   t: v[i] = 2.0*u[i]               t: p[i, 1] = 2.0*p[i, 0]
 /// ```
-/// Component `k` is the `k`-th of `vars`. `separate_array` is the way back. The axes of an argument
+/// Component `k` is the `k`-th of `vars`, also of tables, whose entries become those of one table.
+/// `separate_array` is the way back for temporaries. The axes of an argument
 /// that has its components in one array already change places by `change_layout`.
 ///
 /// # Precondition
-/// Equal types, shapes and address spaces; `(k, e) -> e with k inserted` keeps different elements
-/// different, so that no dependence changes. If loops are on axes, the placement must hold.
+/// All are temporaries, or all are tables. Equal types, shapes and address spaces; `(k, e) -> e with k
+/// inserted` keeps different elements different, so that no dependence changes. If loops are on axes,
+/// the placement must hold.
 ///
 /// # Errors
-/// Fewer than two arrays, one named twice, one that is no temporary, has a layout or shared storage
-/// of its own, or is mentioned by a bound or an assumption; types, shapes or address spaces that
-/// differ; an axis beyond the last; a name that is taken.
+/// Fewer than two arrays, one named twice, one that is neither a temporary nor a table, has a layout or
+/// shared storage of its own, or is mentioned by a bound or an assumption; a temporary and a table;
+/// types, shapes or address spaces that differ; an axis beyond the last; a name that is taken.
 ///
 /// # Elsewhere
 /// Loopy `concatenate_arrays`; array of structures.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JoinArrays {
-    /// The temporaries, in the order of the components.
+    /// The temporaries or tables, in the order of the components.
     pub vars: Vec<String>,
     /// Name of the joint array.
     pub into: String,
@@ -69,9 +71,13 @@ impl fmt::Display for JoinArrays {
     }
 }
 
+/// One array is written, or none is.
+const ALL_TABLES: Obligation =
+    Obligation::new("join_arrays.all_tables", "all arrays are temporaries, or all are tables");
+
 /// Elements have their places in a buffer of their own, in order.
 pub(super) const PLAIN: Obligation =
-    Obligation::new("plain_temporaries", "the temporaries have no layout and no shared storage of their own");
+    Obligation::new("plain_temporaries", "the arrays have no layout and no shared storage of their own");
 
 /// One type of elements.
 const SAME_TYPE: Obligation = Obligation::new("join_arrays.same_type", "the arrays are of one type");
@@ -83,7 +89,7 @@ const SAME_SHAPE: Obligation = Obligation::new("join_arrays.same_shape", "the ar
 const SAME_SPACE: Obligation =
     Obligation::new("join_arrays.same_space", "the arrays are in memory of one kind");
 
-/// Temporaries that are alike, in the order of the components.
+/// Arrays that are alike, in the order of the components.
 pub struct Components {
     vars: Vec<VarId>,
     /// The joint array.
@@ -92,17 +98,21 @@ pub struct Components {
 
 impl Primitive for JoinArrays {
     const NAME: &'static str = "join_arrays";
-    const SUMMARY: &'static str = "Makes one array with an axis of components of several temporaries.";
+    const SUMMARY: &'static str =
+        "Makes one array with an axis of components of several temporaries or tables.";
 
     type Proof = Components;
     type Made = Array;
 
     const OBLIGATIONS: &'static [Obligation] =
-        &[PLAIN, SAME_TYPE, SAME_SHAPE, SAME_SPACE, TEMPORARY, ONLY_ACCESSED];
+        &[ALL_TABLES, PLAIN, SAME_TYPE, SAME_SHAPE, SAME_SPACE, TEMPORARY, ONLY_ACCESSED];
 
     fn check(&self, analysis: &Analysis) -> Result<Components, Refusal> {
         let kernel = analysis.kernel();
-        let (first, vars) = plain_temporaries(kernel, &self.vars, "joined")?;
+        let (first, vars) = match self.tables(kernel)? {
+            true => plain_arrays(kernel, &self.vars, "joined", &|name| lookup::var(kernel, name))?,
+            false => plain_temporaries(kernel, &self.vars, "joined")?,
+        };
         lookup::free(kernel, &self.into)?;
         for var in vars.iter().map(|v| &kernel.vars[*v]) {
             let differ = |what| {
@@ -125,7 +135,8 @@ impl Primitive for JoinArrays {
         }
         let mut shape = first.shape.clone();
         shape.insert(axis, Affine::constant(i64::try_from(vars.len()).unwrap_or(i64::MAX)));
-        let into = Variable::new(&self.into, first.ty, VarKind::Temporary, shape, first.space);
+        let kind = joined_entries(kernel, &vars, axis).map_or(VarKind::Temporary, VarKind::Table);
+        let into = Variable::new(&self.into, first.ty, kind, shape, first.space);
         Ok(Components { vars, into })
     }
 
@@ -148,6 +159,52 @@ impl Primitive for JoinArrays {
     }
 }
 
+impl JoinArrays {
+    /// Whether the arrays are tables, of which no temporary can be one.
+    fn tables(&self, kernel: &Kernel) -> Result<bool, Refusal> {
+        let is_table = |name: &String| {
+            let var = lookup::var(kernel, name)?;
+            Ok(matches!(kernel.vars[var].kind, VarKind::Table(_)))
+        };
+        let tables = self.vars.iter().map(is_table).collect::<Result<Vec<bool>, Refusal>>()?;
+        let other = tables.iter().position(|table| *table != tables[0]);
+        ALL_TABLES.forbid(other, |k| {
+            format!(
+                "one of `{}` and `{}` is a table; only arrays that are alike are joined",
+                self.vars[0], self.vars[k]
+            )
+        })?;
+        Ok(tables.first() == Some(&true))
+    }
+}
+
+/// The entries of tables of one shape with an axis of components; none of what has no entries.
+fn joined_entries(kernel: &Kernel, vars: &[VarId], axis: usize) -> Option<TableData> {
+    fn of<T: Copy>(all: &[&[T]], inner: usize) -> Vec<T> {
+        let rows = all[0].len() / inner;
+        let row = |k: usize| all.iter().flat_map(move |values| &values[k * inner..(k + 1) * inner]);
+        (0..rows).flat_map(row).copied().collect()
+    }
+    let first = &kernel.vars[*vars.first()?];
+    let inner = first.shape[axis..].iter().map(|n| usize::try_from(n.as_constant()?).ok());
+    let inner = inner.product::<Option<usize>>()?.max(1);
+    macro_rules! joined {
+        ($variant:ident) => {{
+            let values = vars.iter().map(|v| match &kernel.vars[*v].kind {
+                VarKind::Table(TableData::$variant(values)) => Some(&**values),
+                _ => None,
+            });
+            TableData::$variant(of(&values.collect::<Option<Vec<_>>>()?, inner).into())
+        }};
+    }
+    let VarKind::Table(data) = &first.kind else { return None };
+    Some(match data {
+        TableData::Real(_) => joined!(Real),
+        TableData::Int(_) => joined!(Int),
+        TableData::Complex(_) => joined!(Complex),
+    })
+}
+
 /// Temporaries with a row-major buffer of their own, at least two and different ones: the first,
 /// and all.
 ///
@@ -158,9 +215,21 @@ pub(super) fn plain_temporaries<'k>(
     names: &[String],
     done: &str,
 ) -> Result<(&'k Variable, Vec<VarId>), Refusal> {
+    plain_arrays(kernel, names, done, &|name| {
+        temporary(kernel, name, &format!("only temporaries are {done}"))
+    })
+}
+
+/// The same of arrays that `array` finds.
+fn plain_arrays<'k>(
+    kernel: &'k Kernel,
+    names: &[String],
+    done: &str,
+    array: &dyn Fn(&str) -> Result<VarId, Refusal>,
+) -> Result<(&'k Variable, Vec<VarId>), Refusal> {
     let mut found = Vec::new();
     for name in names {
-        let var = temporary(kernel, name, &format!("only temporaries are {done}"))?;
+        let var = array(name)?;
         check_only_accessed(kernel, var)?;
         let data = &kernel.vars[var];
         let plain = data.layout.is_row_major() && data.layout.vector_axis.is_none() && data.storage.is_none();

@@ -1,23 +1,24 @@
 //! Makes a loop of statements that repeat each other.
 
 use kingpost_analysis::Analysis;
-use kingpost_ir::{Access, Affine, AxisTag, Expr, Id, InameId, Insn, InsnId, Kernel, Node};
+use kingpost_ir::{Access, Affine, Atom, AxisTag, Expr, Id, InameId, Insn, InsnId, Kernel, Node};
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::expected::Expected;
 use kingpost_steps::keeps::Instances;
 use kingpost_steps::lookup;
-use kingpost_steps::nest::new_loop;
+use kingpost_steps::nest::{new_loop, renamed};
 use kingpost_steps::obligation::Obligation;
 use kingpost_steps::primitive::Primitive;
 use kingpost_steps::refusal::Refusal;
+use kingpost_steps::run::{same, statement};
 use kingpost_steps::schedule::Loop;
 use kingpost_steps::tree::{edit_siblings, siblings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Makes one statement in a loop of statements that differ in constants of their indices only: the
-/// inverse of unrolling.
+/// Makes one statement in a loop of statements (instructions, or loops with all they hold) that
+/// differ in constants of their indices only: the inverse of unrolling.
 ///
 /// # Rewrite
 /// ```text
@@ -26,25 +27,34 @@ use std::fmt;
 ///   s1: y[2*i + 1] += a[i, 1]           s0: y[2*i + c] += a[i, c]
 ///   s2: y[2*i + 2] += a[i, 2]
 /// ```
-/// The statement keeps the name and the tags of the first. The loop can then be tagged, joined or
-/// split like any other: the components of a vector along the work-items, say.
+/// The statement keeps the names and the tags of the first. The loop can then be tagged, joined or
+/// split like any other: the components of a vector along the work-items, say. Nests that use
+/// arrays of their own differ in such constants once `join_arrays` has made one array of these:
+/// ```text
+/// for j in 0..n                =>   for c in 0..2
+///   s: y[0] += t[0, j]*u[1, j]        for j in 0..n
+/// for k in 0..n                         s: y[c] += t[c, j]*u[-c + 1, j]
+///   r: y[1] += t[1, k]*u[0, k]
+/// ```
 ///
 /// # Precondition
 /// The statements stand one after the other, in the order given. With `S_k` the `k`-th of them,
-/// there is a statement `S(c)` with `S(k) = S_k` for all `k`: same operator, same expressions, and
+/// there is a statement `S(c)` with `S(k) = S_k` for all `k`: the same loops, over the same values and
+/// with the same tags, and in them instructions with the same operator, same expressions, and
 /// indices that grow by the same constant from each statement to the next. The instances and their
-/// order are then the same: `S_k(x)` is `S(x, k)`.
+/// order are then the same: `S_k(x)` is `S(k, x)`.
 ///
 /// # Errors
-/// Fewer than two statements, one that is unknown or a call; statements that are apart or in
-/// another order; two that differ in more than such constants, with both; a name that is taken.
+/// Fewer than two statements, one that is unknown or has a call; statements that are apart or in
+/// another order; two that differ in more than such constants or in their loops, with both; a name
+/// that is taken.
 ///
 /// # Elsewhere
 /// LLVM's loop rerolling; the inverse of Loopy's tag `unr` and of Exo's `unroll_loop`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RollInsns {
-    /// The statements, in textual order.
+    /// The statements, instructions or loops, in textual order.
     pub insns: Vec<String>,
     /// Name of the loop.
     pub iname: String,
@@ -78,6 +88,12 @@ const OPERATOR: Obligation = Obligation::new("roll_insns.operator", "the stateme
 const CONDITION: Obligation =
     Obligation::new("roll_insns.condition", "all statements have a condition, or none has");
 
+/// One nest of loops holds what each of them repeats.
+const LOOPS: Obligation = Obligation::new(
+    "roll_insns.loops",
+    "the statements have the same loops, over the same values and with the same tags",
+);
+
 /// There is one statement that each of them is.
 const ALIKE: Obligation = Obligation::new(
     "roll_insns.alike",
@@ -86,10 +102,10 @@ const ALIKE: Obligation = Obligation::new(
 
 /// A statement that each of some neighbours is in one iteration of a loop.
 pub struct Repeated {
-    first: InsnId,
+    first: Node,
     count: usize,
-    /// It mentions the loop by the next id of the kernel's table.
-    statement: Insn,
+    /// The instructions of the first one, which mention the loop by the next id of the kernel's table.
+    insns: Vec<(InsnId, Insn)>,
 }
 
 impl Primitive for RollInsns {
@@ -99,30 +115,34 @@ impl Primitive for RollInsns {
     type Proof = Repeated;
     type Made = Loop;
 
-    const OBLIGATIONS: &'static [Obligation] = &[NEIGHBOURS, NO_CALL, OPERATOR, CONDITION, ALIKE];
+    const OBLIGATIONS: &'static [Obligation] = &[NEIGHBOURS, NO_CALL, OPERATOR, CONDITION, LOOPS, ALIKE];
     const INSTANCES: Instances = Instances::Copied;
 
     fn check(&self, analysis: &Analysis) -> Result<Repeated, Refusal> {
         let kernel = analysis.kernel();
-        let ids = self.insns.iter().map(|i| lookup::insn(kernel, i)).collect::<Result<Vec<_>, _>>()?;
-        let [first, _, ..] = ids[..] else {
-            let found = format!("{} statements are to be rolled", ids.len());
+        let named = self.insns.iter().map(|i| statement(kernel, i)).collect::<Result<Vec<_>, _>>()?;
+        let [first, _, ..] = &named[..] else {
+            let found = format!("{} statements are to be rolled", named.len());
             return Err(Refusal::argument("insns", found, "two or more"));
         };
         lookup::free(kernel, &self.iname)?;
-        check_neighbours(kernel, &ids)?;
-        let insns: Vec<&Insn> = ids.iter().map(|i| &kernel.insns[*i]).collect();
-        let statement = of_insns(&insns, InameId::from_index(kernel.inames.len()))?;
-        Ok(Repeated { first, count: ids.len(), statement })
+        let all = self.neighbours(kernel, &named)?;
+        let mut insns = Vec::new();
+        let iname = InameId::from_index(kernel.inames.len());
+        of_nodes(kernel, &all.iter().collect::<Vec<_>>(), &vec![Vec::new(); all.len()], iname, &mut insns)?;
+        Ok(Repeated { first: first.clone(), count: named.len(), insns })
     }
 
     fn edit(&self, kernel: &mut Kernel, proof: &Repeated) -> Loop {
         let iname = new_loop(kernel, &self.iname, proof.count as i64, AxisTag::Sequential);
-        kernel.insns[proof.first] = proof.statement.clone();
-        let is_first = |n: &Node| *n == Node::Insn(proof.first);
+        for (id, insn) in &proof.insns {
+            kernel.insns[*id] = insn.clone();
+        }
+        let is_first = |n: &Node| same(n, &proof.first);
         edit_siblings(&mut kernel.body, &is_first, &mut |nodes| {
             let Some(at) = nodes.iter().position(is_first) else { return };
-            nodes.splice(at..at + proof.count, [Node::Loop(iname, vec![Node::Insn(proof.first)])]);
+            let first = nodes.drain(at..at + proof.count).take(1).collect();
+            nodes.insert(at, Node::Loop(iname, first));
         });
         Loop::named(&self.iname)
     }
@@ -131,24 +151,99 @@ impl Primitive for RollInsns {
         let runs = draw::bodies(kernel)
             .into_iter()
             .flat_map(|(_, names)| names.windows(2).map(<[String]>::to_vec).collect::<Vec<_>>());
-        let are_insns = |names: &Vec<String>| names.iter().all(|n| kernel.insn(n).is_some());
-        let runs: Vec<Vec<String>> = runs.filter(are_insns).collect();
+        let runs: Vec<Vec<String>> = runs.collect();
         Some(Self::new(p.of(&runs)?, kernel.fresh_name("rolled")))
     }
 }
 
-fn check_neighbours(kernel: &Kernel, ids: &[InsnId]) -> Result<(), Refusal> {
-    let is_first = |n: &Node| *n == Node::Insn(ids[0]);
-    let around = siblings(&kernel.body, &is_first).expected("instruction in the tree", kernel)?;
-    let at = around.iter().position(is_first).unwrap_or(around.len());
-    let run = around[at..].iter().take(ids.len());
-    NEIGHBOURS.require(run.eq(ids.iter().map(|i| Node::Insn(*i)).collect::<Vec<_>>().iter()), || {
-        let names: Vec<_> = ids.iter().map(|i| format!("`{}`", kernel.insns[*i].name)).collect();
-        format!(
-            "{} do not stand one after the other in this order; move the statements between them first",
-            names.join(", ")
-        )
-    })
+impl RollInsns {
+    /// The statements with all they hold, if they stand one after the other.
+    fn neighbours<'k>(&self, kernel: &'k Kernel, named: &[Node]) -> Result<&'k [Node], Refusal> {
+        let is_first = |n: &Node| same(n, &named[0]);
+        let around = siblings(&kernel.body, &is_first).expected("statement in the tree", kernel)?;
+        let at = around.iter().position(is_first).expected("statement among its neighbours", kernel)?;
+        let run = around[at..].get(..named.len());
+        let run = run.filter(|run| run.iter().zip(named).all(|(node, wanted)| same(node, wanted)));
+        NEIGHBOURS.find(run, || {
+            let names: Vec<_> = self.insns.iter().map(|name| format!("`{name}`")).collect();
+            format!(
+                "{} do not stand one after the other in this order; move the statements between them first",
+                names.join(", ")
+            )
+        })
+    }
+}
+
+/// Inames of a statement, and those of the first one in their place.
+type Renamed = Vec<(InameId, InameId)>;
+
+/// The instructions of the first of some statements as all of them have these in one iteration of
+/// `iname` each; `inames` has the loops around of each of them.
+fn of_nodes(
+    kernel: &Kernel,
+    all: &[&Node],
+    inames: &[Renamed],
+    iname: InameId,
+    found: &mut Vec<(InsnId, Insn)>,
+) -> Result<(), Refusal> {
+    match all[0] {
+        Node::Insn(first) => {
+            let own = |(node, inames): (&&Node, &Renamed)| {
+                let Node::Insn(id) = node else { return None };
+                let mut insn = kernel.insns[*id].clone();
+                if !inames.is_empty() {
+                    insn.map_roots(&mut |e| renamed(e, inames));
+                }
+                Some(insn)
+            };
+            let insns: Option<Vec<Insn>> = all.iter().zip(inames).map(own).collect();
+            let insns = LOOPS.find(insns, || other_loops(kernel, all))?;
+            found.push((*first, of_insns(&insns.iter().collect::<Vec<_>>(), iname)?));
+            Ok(())
+        }
+        Node::Loop(first, body) => {
+            let mut inner = inames.to_vec();
+            let mut bodies = Vec::new();
+            for (node, renamed) in all.iter().zip(&mut inner) {
+                let same_loop = match node {
+                    Node::Loop(other, nodes) if nodes.len() == body.len() => {
+                        renamed.push((*other, *first));
+                        bodies.push(nodes);
+                        is_same_loop(kernel, *first, *other, renamed)
+                    }
+                    Node::Loop(..) | Node::Insn(_) => false,
+                };
+                LOOPS.require(same_loop, || other_loops(kernel, &[all[0], node]))?;
+            }
+            for k in 0..body.len() {
+                let nodes: Vec<&Node> = bodies.iter().map(|nodes| &nodes[k]).collect();
+                of_nodes(kernel, &nodes, &inner, iname, found)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Whether a loop runs over the values of another one, whose name it takes, as others do.
+fn is_same_loop(kernel: &Kernel, first: InameId, other: InameId, renamed: &Renamed) -> bool {
+    let (first, other) = (&kernel.inames[first], &kernel.inames[other]);
+    let named_alike = |atom: &Atom| match atom {
+        Atom::Iname(old) => renamed.iter().find(|(own, _)| own == old).map(|(_, new)| Affine::iname(*new)),
+        Atom::Var(_) | Atom::Floor(..) => None,
+    };
+    first.tag == other.tag && other.domain.substitute(&named_alike) == first.domain
+}
+
+fn other_loops(kernel: &Kernel, all: &[&Node]) -> String {
+    let name = |node: &&Node| match node {
+        Node::Insn(insn) => format!("`{}`", kernel.insns[*insn].name),
+        Node::Loop(iname, _) => format!("`{}`", kernel.inames[*iname].name),
+    };
+    format!(
+        "{} have other loops, values or tags; only statements are rolled that have the same loops, over the same \
+         values and with the same tags",
+        all.iter().map(name).collect::<Vec<_>>().join(" and ")
+    )
 }
 
 /// The statement that each of `insns` is at one value of `iname`.
