@@ -72,21 +72,23 @@ fn results_are_those_of_the_reference() {
     compare(2, 4, 3, &alone, &["c", "opencl"]);
 }
 
-/// Two kinds and four; combinations of the reversed kind, and of the other one of a pair; kinds of one
-/// number of modes, and of several, which are padded; orbits in full tiles, and not; a rest.
+/// Two kinds and four; combinations of the reversed kind, and of the other one of a pair; transfers in
+/// parts; a rest.
 #[test]
 fn kinds_of_modes_have_a_sub_group_each() {
-    compare(2, 1, 2, &of_kinds(), &["c"]);
-    compare(2, 4, 3, &of_kinds().with_parts(&[3, 9, 3]).unwrap(), &["c", "opencl"]);
-    compare(3, 2, 2, &of_kinds(), &["c", "opencl"]);
-    compare(3, 3, 2, &of_kinds(), &["c"]);
-    let form = elasticity(3, 3, 1, 1).lowered;
-    let (kernel, _) = transform(&form, &of_kinds()).unwrap();
-    let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
-    // three components in three directions, one tile of orbits and of modes, two products
-    assert_eq!(cuda.source.matches("mma.sync.aligned.m16n8k8").count(), 3 * 3 * 2);
-    assert!(!cuda.source.contains("__shfl"), "{}", cuda.source);
-    assert_eq!(cuda.plan.block, [32, 4, 1]);
+    compare(2, 2, 3, &of_kinds().with_parts(&[3, 3]).unwrap(), &["c", "opencl"]);
+    compare(3, 2, 2, &of_kinds(), &["c"]);
+    // three components in three directions, two products: one tile of orbits and of modes; two of both,
+    // where one kind has eleven modes and the others eight
+    for (degree, tiles) in [(3, 1), (5, 2)] {
+        let form = elasticity(3, degree, 1, 1).lowered;
+        let (kernel, _) = transform(&form, &of_kinds()).unwrap();
+        let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
+        let instructions = cuda.source.matches("mma.sync.aligned.m16n8k8").count();
+        assert_eq!(instructions, 3 * 3 * 2 * tiles * tiles);
+        assert!(!cuda.source.contains("__shfl"), "{}", cuda.source);
+        assert_eq!(cuda.plan.block, [32, 4, 1]);
+    }
 }
 
 /// Each direction multiplies one combination a block of modes: a third of the instructions of what
@@ -117,9 +119,11 @@ fn what_does_not_suit_is_refused() {
     let message = refused(Operator::Laplace, &mapping());
     assert!(message.contains("the function has not the components of the result"), "{message}");
     let refused = |mapping: &Mapping| {
-        let problem = elasticity(2, 2, 1, 1);
+        let problem = elasticity(2, 1, 1, 1);
         transform(&problem.lowered, mapping).unwrap_err().to_string()
     };
+    let message = refused(&of_kinds());
+    assert!(message.contains("there are 1 kinds of modes and 2 combinations"), "{message}");
     let message = refused(&Mapping::from(MatrixGroups { kinds: true, ..MatrixGroups::default() }));
     assert!(message.contains("kinds of modes are those of `orbits`"), "{message}");
     let alone = MatrixGroups { kinds: true, one_sub_group: true, ..MatrixGroups::default() };
