@@ -370,7 +370,7 @@ class Steps:
         into: Name,
         axis: int,
     ) -> Made:
-        """Makes one array with an axis of components of several temporaries."""
+        """Makes one array with an axis of components of several temporaries or tables."""
         ...
 
     def join_inames(

@@ -6,7 +6,8 @@ use super::component_products::{
     Quadrature, RolledBlock, evaluations, first_insns, roll_block, tile_of_points,
 };
 use super::fragments::{
-    Axes, CELLS, Fragment, Nest, TILE, exactly, fragment, lay_out_of, lay_out_spread_table, product, tiled,
+    Axes, CELLS, Fragment, Nest, Product, TILE, exactly, fragment, lay_out_of, lay_out_spread_table, product,
+    tiled,
 };
 use super::matrix_cells::{REST, row_length};
 use super::matrix_group_orbits::{Ends, Plan, Rolled, quadrature, refusal};
@@ -198,7 +199,7 @@ impl Plan<'_> {
             s.apply(SetAddressSpace::new(array, AddressSpace::SubGroup))?;
         }
         s.tag_all(&axes.sub_groups, AxisTag::Local(1))?;
-        // in turn: what is gathered and what is added before it is separated; combinations of values,
+        // one after the other: what is gathered and what is added before it is separated; combinations of values,
         // factors and what is added
         s.apply(AliasStorage::new([&g.array, results], s.fresh("cell_values")))?;
         let of_modes = [combinations, factors, &result.array].into_iter().chain(&axes.of_rest);
@@ -241,7 +242,7 @@ fn kind_products(
     cells: &Loop,
     axes: &mut Axes,
 ) -> Result<Array, TransformError> {
-    let Quadrature { block, evaluated, products, of_tables, .. } = quadrature;
+    let Quadrature { block, evaluated, products, .. } = quadrature;
     let point = &block.quad;
     for array in rolled.values().chain(&rolled.factors) {
         s.expand(array, kinds)?;
@@ -263,39 +264,7 @@ fn kind_products(
     axes.add(fragment(s, &Nest { cells: cells.clone(), columns: point.clone() }, true)?);
     let mut calls = evaluations(s, quadrature, rolled, &[evaluate], axes)?;
     axes.add(fragment(s, &values, true)?);
-
-    // what is multiplied by one table after the other: each adds to other combinations
-    let mut owners: Vec<Loop> = Vec::new();
-    for digit in kinds.iter().rev() {
-        let inner = owners.first().unwrap_or(&multiply.cells);
-        owners.insert(0, s.distribute_one(digit, inner, "kind_multiply")?);
-    }
-    axes.sub_groups.push(join_all(s, kinds)?);
-    let of_product = [&rolled.multiply, &multiply.cells, &multiply.columns, &products.rows];
-    let loops: Vec<&Loop> = owners.iter().chain(of_product).collect();
-    s.reorder(loops.clone())?;
-    let insns = first_insns(of_tables);
-    let mut nests: Vec<Vec<Loop>> = insns.iter().map(|_| Vec::new()).collect();
-    for iname in loops.iter().rev() {
-        let mut all = vec![(*iname).clone()];
-        if insns.len() > 1 {
-            all.extend(s.distribute(*iname, &insns[1..])?);
-        }
-        nests.iter_mut().zip(all).for_each(|(nest, iname)| nest.push(iname));
-    }
-    for (nest, insn) in nests.into_iter().zip(insns) {
-        let (of_product, owners) = nest.split_at(4);
-        let [rows, columns, cells, component] = exactly(s, of_product.to_vec(), "loops of a product")?;
-        axes.add_components(&component);
-        axes.sub_groups.push(own_combinations(s, owners, &insn)?);
-        let (part, columns) = tile_of_points(s, &Nest { cells: cells.clone(), columns }, true)?;
-        let nest = product(s, &cells, &rows, &columns, false)?;
-        for inner in part.iter().chain(&nest.tiles) {
-            s.interchange(&component, inner)?;
-        }
-        axes.unrolled.extend(part);
-        calls.push((nest, vec![insn]));
-    }
+    calls.extend(kind_sums(s, quadrature, &rolled.multiply, kinds, &multiply, axes)?);
     for array in rolled.values() {
         lay_out_of(s, array, 2, true, true)?;
         axes.fragments.push(array.clone());
@@ -315,6 +284,51 @@ fn kind_products(
         return Ok(all);
     };
     Ok(factors.clone())
+}
+
+/// What modes add, one table after the other, as each adds to other combinations: a sub-group adds to
+/// those of its own, from the factors of the kind that has them.
+fn kind_sums(
+    s: &mut Schedule,
+    quadrature: &Quadrature<'_>,
+    component: &Loop,
+    kinds: &[Loop],
+    multiply: &Nest,
+    axes: &mut Axes,
+) -> Result<Vec<(Product, Vec<String>)>, TransformError> {
+    let mut owners: Vec<Loop> = Vec::new();
+    for digit in kinds.iter().rev() {
+        let inner = owners.first().unwrap_or(&multiply.cells);
+        owners.insert(0, s.distribute_one(digit, inner, "kind_multiply")?);
+    }
+    axes.sub_groups.push(join_all(s, kinds)?);
+    let of_product = [component, &multiply.cells, &multiply.columns, &quadrature.products.rows];
+    let loops: Vec<&Loop> = owners.iter().chain(of_product).collect();
+    s.reorder(loops.clone())?;
+    let insns = first_insns(&quadrature.of_tables);
+    let mut nests: Vec<Vec<Loop>> = insns.iter().map(|_| Vec::new()).collect();
+    for iname in loops.iter().rev() {
+        let mut all = vec![(*iname).clone()];
+        if insns.len() > 1 {
+            all.extend(s.distribute(*iname, &insns[1..])?);
+        }
+        nests.iter_mut().zip(all).for_each(|(nest, iname)| nest.push(iname));
+    }
+    let mut calls = Vec::new();
+    for (nest, insn) in nests.into_iter().zip(insns) {
+        let (of_product, owners) = nest.split_at(4);
+        let [rows, columns, cells, component] = exactly(s, of_product.to_vec(), "loops of a product")?;
+        axes.add_components(&component);
+        axes.sub_groups.push(own_combinations(s, owners, &insn)?);
+        let (part, columns) = tile_of_points(s, &Nest { cells: cells.clone(), columns }, true)?;
+        let nest = product(s, &cells, &rows, &columns, false)?;
+        for inner in part.iter().chain(&nest.tiles) {
+            s.interchange(&component, inner)?;
+        }
+        axes.unrolled.extend(part);
+        calls.push((nest, vec![insn]));
+    }
+    Ok(calls)
 }
 
 /// Results from the combinations that sub-groups hold, which are in local memory for it, too.

@@ -190,7 +190,7 @@ impl Plan<'_> {
         Ok(self.place(s, &parts, &block, &axes, &local)?)
     }
 
-    /// A loop over components for each of what is done to one after the other, but for the products.
+    /// A loop over components for each of what is done to one after the other, except for the products.
     pub(super) fn roll(&self, s: &mut Schedule, parts: &Parts) -> Result<Rolled, TransformError> {
         let result = &self.program.results[0];
         let gathers = roll_gathers(s, self.program)?;
