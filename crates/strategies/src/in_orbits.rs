@@ -86,10 +86,7 @@ impl Combinator for InOrbits {
         if program.evaluated().len() == 1 {
             let all = MatrixGroups::that_pay(symmetric.kernel(), &program).into_iter();
             let all = all.filter(|m| !m.short_terms && m.shared_points.is_none());
-            let kinds = MatrixGroups { kinds: true, ..MatrixGroups::default() };
-            let all: Vec<MatrixGroups> = all.collect();
-            let kinds = (!all.is_empty()).then_some(kinds);
-            found.extend(all.into_iter().chain(kinds).map(|m| Mapping::from(m).with_orbits()));
+            found.extend(all.chain(MatrixGroups::of_kinds(&program)).map(|m| Mapping::from(m).with_orbits()));
         }
         if let Some(sizes) = matrix_orbit_sizes(symmetric.kernel(), &program, &orbits) {
             let of_group = |groups: u64| question.local_bytes / (groups / MULTIPROCESSORS).max(1);

@@ -11,8 +11,10 @@ use super::fragments::{
 };
 use super::matrix_cells::{REST, row_length};
 use super::matrix_group_orbits::{Ends, Plan, Rolled, quadrature, refusal};
+use super::matrix_groups::MatrixGroups;
 use super::matrix_orbits::{Parts, combined, drop_zeros, mode_block};
 use crate::strategy::Stopped;
+use kingpost_forms::program::CellProgram;
 use kingpost_ir::{AddressSpace, Affine, Atom, AxisTag, InameId, Kernel};
 use kingpost_primitives::ScheduleSteps;
 use kingpost_primitives::intrinsics::MMA_M16N8K8_F64;
@@ -25,6 +27,19 @@ use kingpost_primitives::{Schedule, TransformError};
 
 /// Kinds for which there are sub-groups: the combinations of orbits of pairs and of two pairs.
 const KINDS: [usize; 2] = [2, 4];
+
+/// Fewest degrees of freedom of a component for which a sub-group for each kind of modes pays: 3-D P6
+/// elasticity takes 3.24 ms so and 4.73 with a sub-group a component. P5, with 56, takes 2.56 and 2.23:
+/// of its kinds one has eleven modes, others eight, and each is multiplied as sixteen (H200, 2026-11-30).
+const KIND_DOFS: i64 = 84;
+
+impl MatrixGroups {
+    /// A sub-group for each kind of modes, for [orbits](super::InOrbits).
+    pub(super) fn of_kinds(program: &CellProgram) -> Option<Self> {
+        let pays = program.results.iter().any(|r| r.components > 1 && r.count >= KIND_DOFS);
+        pays.then(|| Self { kinds: true, ..Self::default() })
+    }
+}
 
 /// What is in local memory for a time.
 struct Exchanged {
