@@ -30,7 +30,10 @@ from kingpost.auto import AutoSchedule, ScheduleTrial, auto
 from kingpost.capture import capture
 from kingpost.checks import checked
 from kingpost.compiled import Argument, Compiled, Roofline, compile, devices, source
-from kingpost.division import DividedOperator, Division
+from kingpost.choice import Choice
+from kingpost.divided import DividedOperator
+from kingpost.divided_matrix import DividedMatrix
+from kingpost.division import Division
 from kingpost.errors import (
     AliasError,
     ArgumentError,
@@ -95,6 +98,7 @@ __all__ = [
     "ArgumentError",
     "AutoSchedule",
     "BoundCall",
+    "Choice",
     "CodegenError",
     "Compiled",
     "ConvergenceError",
@@ -103,6 +107,7 @@ __all__ = [
     "Csr",
     "DeviceError",
     "DeviceMismatchError",
+    "DividedMatrix",
     "DividedOperator",
     "Division",
     "DtypeError",

@@ -162,7 +162,12 @@ class GmshFile:
 
 def read_gmsh(path: str) -> GmshFile: ...
 _Layout = tuple[bytes, bytes, list[tuple[int, int, int]], list[tuple[int, bytes]], bool]
-_OfPart = tuple[list[tuple[Program, bool, list[_Array], _Numbers]], list[bytes], int, Optional[_Layout]]
+_OfPart = tuple[
+    list[tuple[Program, bool, list[_Array], _Numbers]], list[bytes], tuple[int, int, bool],
+    Optional[_Layout], Optional[tuple[bytes, bytes, bool]],
+]
+_Right = tuple[bytes, bytes, bytes]
+_Report = tuple[str, bool, list[float], float]
 
 class Parts:
     def __init__(
@@ -172,6 +177,7 @@ class Parts:
         fields: list[str],
         parts: list[_OfPart],
         processes: Optional[tuple[int, int, Any, Optional[bytes]]] = None,
+        shared: Optional[Parts] = None,
     ) -> None: ...
     @property
     def exchange(self) -> str: ...
@@ -180,11 +186,22 @@ class Parts:
     def solve(
         self,
         unknown: int,
-        right: list[tuple[bytes, bytes, bytes]],
+        right: list[_Right],
         method: str,
         limits: tuple[float, float, int],
-    ) -> tuple[list[bytearray], tuple[str, bool, list[float], float]]: ...
+    ) -> tuple[list[bytearray], _Report]: ...
+    def product(self, x: list[bytes]) -> list[bytearray]: ...
+    def solve_rows(
+        self,
+        right: list[_Right],
+        names: tuple[str, str],
+        limits: tuple[float, float, int],
+        freedoms: tuple[int, int],
+    ) -> tuple[list[bytearray], _Report, float]: ...
+    def work_seconds(self) -> tuple[float, int, float]: ...
 
+def exchange_costs(devices: list[str]) -> tuple[float, float, float, float]: ...
+def form_json(name: str, dim: int, degree: int) -> str: ...
 def nccl_id() -> bytes: ...
 def bisect(points: bytes, dim: int, parts: int) -> bytearray: ...
 def solve_rows(

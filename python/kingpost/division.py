@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Optional, Union
 
 from kingpost import _kingpost
 from kingpost.arrays import _about
-from kingpost.compiled import Argument
+from kingpost.choice import Choice, Work
+from kingpost.divided_solve import limits_of, solve
 from kingpost.errors import (
     ArgumentError,
     DtypeError,
@@ -18,85 +18,19 @@ from kingpost.errors import (
     ShapeError,
     UnknownArgument,
 )
-from kingpost.operator import Operator, _of, jit
+from kingpost.operator import Operator, _of
 from kingpost.part_arrays import Local, OfMesh, OfPart, argument_of, check_range, places_of
 from kingpost.partition import bisect, partition
 from kingpost.processes import Messages, check, connected, together
-from kingpost.solvers import Solution, _count, _reals, _size
-from kingpost.spaces import Json, parts, roles
+from kingpost.solvers import Solution
+from kingpost.spaces import Json, map_name, parts, roles
 from kingpost.sparse import _host
 
 Array = Any
 #: How a mesh is divided: the part of each cell, or the name of a method.
 Owners = Union[str, Array]
-
-
-def on_devices(text: str, device: str, names: Sequence[str], options: dict[str, Any]) -> DividedOperator:
-    """A form in JSON for several devices, with the options of :func:`kingpost.jit`."""
-    if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
-        raise _about(ArgumentError, "devices", f"`devices` is {names!r}; needed a list of names, as of `kingpost.devices()`")
-    if device != "default":
-        raise _about(ArgumentError, "device", f"`device` is {device!r}, and `devices` has others; leave one of both out")
-    if not text.lstrip().startswith("{"):
-        raise FormError(f"`{text}` is for one device; several take forms of UFL, or their JSON")
-    document = json.loads(text)
-    results = document["outputs"]
-    if document["scalar"] != "f64":
-        raise FormError(f"the form is of `{document['scalar']}`; several devices take `f64`")
-    if len(results) != 1:
-        found = ", ".join(f"`{one['name']}`" for one in results)
-        raise FormError(f"the form has the results {found}; several devices take one: compile the forms one by one")
-    if document["rank"] == 2 and options["matrix"] != "diagonal":
-        message = "the form is bilinear; several devices take its action on a function, `ufl.action(form, u)`, or `matrix=\"diagonal\"`"
-        raise FormError(message)
-    if options["vector"] != "assembled" or options["cell_values"]:
-        raise FormError("vectors of cells are for one device; several take those of the mesh: leave `vector` and `cell_values` out")
-    # kernels of several devices are proved and compiled side by side
-    different = list(dict.fromkeys(names))
-    with ThreadPoolExecutor(len(different)) as threads:
-        made = dict(zip(different, threads.map(lambda name: jit(text, name, **options), different)))
-    return DividedOperator([made[name] for name in names], document)
-
-
-class DividedOperator:
-    """A form compiled for several devices; :func:`kingpost.jit` makes it.
-
-    ``op.divide(x=x, x_dofs=cells, ...)`` divides a mesh among them. ``op(y, x=x, ...)`` does so for one call.
-    """
-
-    def __init__(self, operators: Sequence[Operator], document: Json) -> None:
-        #: The operator of each device.
-        self.operators = tuple(operators)
-        self._document = document
-
-    @property
-    def arguments(self) -> tuple[Argument, ...]:
-        """What a call takes, as of :attr:`kingpost.Operator.arguments`."""
-        return self.operators[0].arguments
-
-    def divide(self, owners: Owners = "bisect", comm: Any = None, **arguments: Any) -> Division:
-        """The form on a mesh that is divided among the devices.
-
-        ``arguments`` are those of a call: maps, positions, lists of facets, functions and constants of the whole mesh.
-        ``owners`` is the part of each cell, i32 ``[cells]``, as any partitioner gives it; or ``"metis"``, as
-        :func:`kingpost.partition`; or ``"bisect"``: cells are divided by where they are, across the longest side of
-        the box around them (Berger & Bokhari 1987).
-
-        With a communicator ``comm``, such as ``mpi4py.MPI.COMM_WORLD``, each process has one part, and calls this
-        with one device and the same arrays. So it calls the division, whose results are those of the whole mesh in
-        each process.
-        """
-        return Division(self, owners, arguments, comm)
-
-    def __call__(self, *outputs: Any, owners: Owners = "bisect", **arguments: Any) -> None:
-        """Adds the form's result to an array; the mesh is divided at each call."""
-        name = self._document["outputs"][0]["name"]
-        results = {name: arguments.pop(name)} if name in arguments else {}
-        self.divide(owners, **arguments)(*outputs, **results)
-
-    def __repr__(self) -> str:
-        devices = ", ".join(one._device for one in self.operators)
-        return f"<kingpost.DividedOperator on {devices}: {self.operators[0]!r}>"
+#: The types of NumPy of those of kernels.
+DTYPES = {"f64": "float64", "f32": "float32", "c128": "complex128", "c64": "complex64"}
 
 
 class Division:
@@ -104,27 +38,44 @@ class Division:
 
     ``division(y)`` adds the form's result to ``y``; ``division(y, u=u)`` with new values of a function, which later
     calls keep. Each degree of freedom belongs to the first part that has a cell with it, and that part computes all
-    cells and facets that add to it. :meth:`solve` solves a system without a matrix.
+    cells and facets that add to it. :meth:`solve` solves a system without a matrix. :attr:`choice` says how many
+    devices were taken, and why.
     """
 
-    def __init__(self, operator: DividedOperator, owners: Owners, arguments: Mapping[str, Any], comm: Any = None) -> None:
+    #: How many of the given devices it has, and why.
+    choice: Choice
+
+    def __init__(
+        self, operators: Sequence[Operator], document: Json, owners: Owners, arguments: Mapping[str, Any], comm: Any = None,
+        *, overlap: bool = True, like: Optional[Division] = None,
+    ) -> None:  # fmt: skip
         import numpy
 
+        first, self._operators, self._overlap, self._like = operators[0], tuple(operators), overlap, like
+        if like is not None:
+            owners, comm, arguments = self._taken_from(like, comm, first, arguments)
         self._comm = comm
         if comm is not None:
-            check(comm, len(operator.operators))
-        count = len(operator.operators) if comm is None else comm.size
+            check(comm, len(self._operators))
+        count = len(self._operators) if comm is None else comm.size
         #: The parts of this process.
         self._own = list(range(count)) if comm is None else [comm.rank]
-        self._document = operator._document
-        self._roles = roles(self._document)
-        first = operator.operators[0]
-        given = first._named((), dict(arguments))
-        self._output = self._document["outputs"][0]
+        self._document = document
+        self._roles = roles(document)
+        # those of a matrix, which its kernels need not take
+        maps = {space[0] for part in first.parts for matrix in part.form.matrices for space in matrix[2]}
+        taken = self._taken(first)
+        of_kernels = first._named((), {k: v for k, v in arguments.items() if k in taken or k not in maps})
+        self._given = given = {k: v for k, v in arguments.items() if k in maps} | of_kernels
+        self._output = document["outputs"][0]
+        self._check_options()
+        #: The type of each array and number that kernels take.
+        self._dtypes = {argument.name: argument.dtype for argument in first.arguments}
+        self._dtype = numpy.dtype(DTYPES[document["scalar"]])
         if self._output["name"] in given:
             name = self._output["name"]
             raise _about(UnknownArgument, name, f"`{name}` is the result; give it to a call of the division")
-        self._maps = self._found_maps(first, given)
+        self._maps = self._found_maps(taken | maps, given)
         n_cells = {len(found) for found in self._maps.values()}
         if len(n_cells) != 1:
             raise ShapeError(f"the maps have {sorted(n_cells)} rows; needed one for each cell in all of them")
@@ -144,8 +95,8 @@ class Division:
         self._around = self._owners_around()
         #: The functions of the form that calls may give.
         self.functions = tuple(
-            entry["name"] for entry in self._document["functions"]
-            if entry["role"] != "coordinates" and entry["name"] in self._taken(first)
+            entry["name"] for entry in document["functions"]
+            if entry["role"] != "coordinates" and entry["name"] in taken
         )  # fmt: skip
         self._values = {name: self._function(name, given) for name in self.functions}
         chosen = [[self._chosen(kernel, part) for kernel in self._kernels] for part in range(count)]
@@ -155,17 +106,47 @@ class Division:
         self._unknowns = [self._owned_unknowns(of_part) for of_part in self._parts]
         #: Functions whose values on the devices are others.
         self._stale: set[str] = set()
-        # they keep the arrays that the engine copies
-        views: list[Any] = []
+        self._engine = self._made(chosen)
+
+    def _made(self, chosen: list[list[Array]]) -> _kingpost.Parts:
+        """What is on the devices."""
+        #: The entities of each part, and those that read ghosts.
+        self._counts: dict[int, tuple[int, int]] = {}
+        self._sent: dict[int, int] = {}
+        self._patterns: dict[int, Any] = {}
+        self._locals: dict[int, Local] = {}
+        #: The arrays that the engine copied, which it knows again by where they lie.
+        self._views: list[Any] = []
         with ThreadPoolExecutor() as threads:
-            lists = threads.map(lambda one, part: self._given(one, part, chosen[part], views), operator.operators, self._own)
+            lists = threads.map(lambda one, part: self._of_engine(one, part, chosen[part]), self._operators, self._own)
             whole = list(lists)
-        devices = [one._device for one in operator.operators]
-        self._messages, processes = Messages(comm), None
-        if comm is not None:
+        devices = [one._device for one in self._operators]
+        self._messages, processes = Messages(self._comm), None
+        if self._comm is not None:
             self._check_alike()
-            processes = connected(comm, operator.operators[0].parts[0].compiled.device, self._messages)
-        self._engine = _kingpost.Parts(devices, self._output["name"], list(self.functions), whole, processes)
+            processes = connected(self._comm, self._operators[0].parts[0].compiled.device, self._messages)
+        shared = None if self._like is None else self._like._engine
+        return _kingpost.Parts(devices, self._output["name"], list(self.functions), whole, processes, shared)
+
+    def _check_options(self) -> None:
+        """Refuses what does not go together."""
+
+    def _taken_from(
+        self, like: Division, comm: Any, first: Operator, arguments: Mapping[str, Any]
+    ) -> tuple[Array, Any, dict[str, Any]]:
+        """The parts, the processes and the arguments of another division, as far as this form takes them."""
+        if not isinstance(like, Division):
+            raise _about(ArgumentError, "like", f"`like` is a {type(like).__name__}; needed a division")
+        mine, theirs = ([one._device for one in ops] for ops in (self._operators, like._operators))
+        if comm is not None:
+            raise _about(ArgumentError, "comm", "`comm` is that of the division `like`; leave it out")
+        if mine[: len(theirs)] != theirs:
+            message = f"the form is compiled for {', '.join(mine)}, and `like` is on {', '.join(theirs)}; needed the same"
+            raise _about(ArgumentError, "like", message)
+        self._operators = self._operators[: len(theirs)]
+        known = self._taken(first) | {part.name for part in first.parts if len(first.parts) > 1} | set(first._constants)
+        known |= {space[0] for part in first.parts for matrix in part.form.matrices for space in matrix[2]}
+        return like.owners, like._comm, {k: v for k, v in like._given.items() if k in known} | dict(arguments)
 
     @property
     def exchange(self) -> str:
@@ -183,7 +164,15 @@ class Division:
         if not all(self._comm.allgather(numpy.array_equal(owners, self.owners))):
             raise ArgumentError("processes have other parts of cells; give `owners` as an array, the same in each")
 
-    def _all(self, call: Callable[[], tuple[Sequence[Any], Any]]) -> tuple[list[Array], Any]:
+    def work(self) -> Work:
+        """What a part computes and sends, its kernels timed on the devices."""
+        alone, launches, at_once = self._engine.work_seconds()
+        entities = sum(all_ for all_, _ in self._counts.values())
+        outer = sum(outer for _, outer in self._counts.values())
+        inner = 1.0 - outer / entities if entities else 0.0
+        return Work(len(self._parts), alone, launches, at_once, inner, max(self._sent.values(), default=0))
+
+    def _all(self, call: Callable[[], tuple[Sequence[Any], Any]], dtype: Any) -> tuple[list[Array], Any]:
         """The numbers of all parts, where a call gives those of this process, and what else it gives."""
         import numpy
 
@@ -194,15 +183,15 @@ class Division:
             found, rest = together(self._comm, call)
             # bytes are pickled as they are
             found = [raw for of_process in self._comm.allgather([bytes(raw) for raw in found]) for raw in of_process]
-        return [numpy.frombuffer(raw, "f8") for raw in found], rest
+        return [numpy.frombuffer(raw, dtype) for raw in found], rest
 
     def _taken(self, operator: Operator) -> set[str]:
         return {argument.name for argument in operator.arguments}
 
-    def _found_maps(self, operator: Operator, given: Mapping[str, Any]) -> dict[int, Array]:
-        """The maps of all spaces that the kernels take, by their places."""
+    def _found_maps(self, names: set[str], given: Mapping[str, Any]) -> dict[int, Array]:
+        """The maps of all spaces, by their places."""
         found = {}
-        for name in self._taken(operator):
+        for name in sorted(names):
             role = self._roles.get(name)
             if role is None or role.kind != "map":
                 continue
@@ -220,7 +209,7 @@ class Division:
 
         if isinstance(owners, str):
             geometry = self._document["functions"][0]["name"]
-            name = f"{self._document['spaces'][0]['name']}_dofs"
+            name = map_name(self._document["spaces"][0])
             nodes = _host(argument_of(given, name))
             if owners == "metis":
                 return partition(nodes, count, self._document["cell"])
@@ -281,11 +270,11 @@ class Division:
 
     def _function(self, name: str, given: Mapping[str, Any]) -> Array:
         """The values of a function, checked for the numbers that its map has."""
-        values = _host(argument_of(given, name))
-        if values.dtype != "float64":
-            raise _about(DtypeError, name, f"argument `{name}` has elements of type {values.dtype}; needed f64")
+        values, needed = _host(argument_of(given, name)), self._dtypes[name]
+        if values.dtype != DTYPES[needed]:
+            raise _about(DtypeError, name, f"argument `{name}` has elements of type {values.dtype}; needed {needed}")
         space = self._space_of(name)
-        check_range(f"{self._document['spaces'][space]['name']}_dofs", self._maps[space], name, values)
+        check_range(map_name(self._document["spaces"][space]), self._maps[space], name, values)
         return values
 
     def _space_of(self, function: str) -> int:
@@ -295,7 +284,7 @@ class Division:
         """The entities that a part computes: those that add to what it owns, of a functional those of its cells."""
         import numpy
 
-        if self._space is None:
+        if self._space is None or not self._overlap:
             return numpy.flatnonzero(self.owners[kernel.cells[:, 0]] == part)
         alone, mixed, owners = self._around
         of_cells = alone == part
@@ -307,7 +296,8 @@ class Division:
     def _of_part(self, part: int, chosen: list[Array]) -> OfPart:
         import numpy
 
-        is_own = numpy.zeros(self._n_cells, bool)
+        # without overlap an owner has its degrees of freedom, whatever cells the kernels run over
+        is_own = numpy.zeros(self._n_cells, bool) if self._overlap else self.owners == part
         for kernel, entities in zip(self._kernels, chosen):
             is_own[kernel.cells[entities]] = True
         cells = numpy.flatnonzero(is_own)
@@ -321,7 +311,7 @@ class Division:
             owned = numpy.flatnonzero(self._dof_owners[dofs[self._space]] == part)
         return OfPart(cells, dofs, owned)
 
-    def _given(self, operator: Operator, part: int, chosen: list[Array], views: list[Any]) -> tuple:
+    def _of_engine(self, operator: Operator, part: int, chosen: list[Array]) -> tuple:
         """What the engine gets of a part."""
         import numpy
 
@@ -329,21 +319,46 @@ class Division:
         places = {space: places_of(dofs) for space, dofs in of_part.dofs.items()}
         # of a functional nothing is exchanged
         reads_ghosts = numpy.zeros(self._n_cells, bool) if self._space is None else self._around[0] != part
-        local = Local(self, of_part, places)
-        kernels = []
+        like = None if self._like is None else self._like._locals.get(part)
+        local = self._locals[part] = Local(self, of_part, places, like)
+        pattern = self._pattern(part, places, list(zip(self._kernels, chosen)))
+        kernels, counts = [], [0, 0]
         for kernel, entities in zip(self._kernels, chosen):
             is_outer = reads_ghosts[kernel.cells[entities]].any(axis=1)
             for outer in (True, False):
-                own = entities[is_outer == outer]
-                if not len(own):
+                here = is_outer == outer
+                if not here.any():
                     continue
+                counts[not outer] += int(here.sum())
                 compiled = operator.parts[kernel.place].compiled
-                arrays, numbers = local.arguments(kernel, own, compiled)
-                views.extend(arrays)
+                extra = {}
+                if pattern is not None:
+                    extra = {self._places_name(kernel.place): pattern.positions[kernel.place][here]}
+                    local.n_entries = len(pattern.indices)
+                arrays, numbers = local.arguments(kernel, entities[here], compiled, extra)
+                self._views.extend(arrays)
                 kernels.append((compiled._program, outer, [a.lent(name) for name, a in arrays], numbers))
+        self._counts[part] = sum(counts), counts[0]
         fields = [local.field(name, self._values[name]).tobytes() for name in self.functions]
-        size = 1 if self._space is None else len(of_part.dofs[self._space]) * self._block(self._space)
-        return kernels, fields, size, None if self._space is None else self._layout(part, self._space)
+        n = 1 if self._space is None else len(of_part.dofs[self._space]) * self._block(self._space)
+        layout = None if self._space is None else self._layout(part, self._space)
+        sizes = (n * self._dtype.itemsize, n, self._dtype == "float32")
+        if pattern is None:
+            return kernels, fields, sizes, layout, None
+        self._patterns[part] = pattern
+        rows = (pattern.indptr.tobytes(), pattern.indices.tobytes(), self._has_rows())
+        return kernels, fields, (len(pattern.indices) * self._dtype.itemsize, *sizes[1:]), layout, rows
+
+    def _pattern(self, part: int, places: dict[int, Array], chosen: list[tuple[OfMesh, Array]]) -> Any:
+        """The pattern of a part of a matrix; this is none."""
+        return None
+
+    def _places_name(self, place: int) -> str:
+        raise AssertionError("a form without a matrix has places of entries: this is a bug of kingpost")
+
+    def _has_rows(self) -> bool:
+        """Whether devices multiply by rows of a matrix."""
+        return False
 
     def _block(self, space: int) -> int:
         return self._document["spaces"][space]["block"]
@@ -381,7 +396,9 @@ class Division:
                 places = numpy.searchsorted(dofs[of_part.owned], wanted)
                 sends.append((peer, self._spread(places, space).tobytes()))
         of_mesh = self._spread(of_part.owned, space), self._spread(numpy.concatenate(ghosts), space)
-        return of_mesh[0].tobytes(), of_mesh[1].tobytes(), receives, sends, False
+        # reals for integers; without overlap as many sums come back
+        self._sent[part] = sum(2 * len(raw) for _, raw in sends) * (1 if self._overlap else 2)
+        return of_mesh[0].tobytes(), of_mesh[1].tobytes(), receives, sends, not self._overlap
 
     def __call__(self, *outputs: Any, **functions: Any) -> None:
         """Adds the form's result to an array of NumPy, with new values of some functions."""
@@ -393,13 +410,14 @@ class Division:
         y = outputs[0] if outputs else functions.pop(name)
         self._check_result(y)
         changed = self._changed(functions)
-        found, _ = self._all(lambda: (self._engine.apply(changed), None))
-        for part, values in enumerate(found):
+        found, _ = self._all(lambda: (self._engine.apply(changed), None), self._dtype)
+        for of_part, values in zip(self._parts, found):
             if self._space is None:
                 y[0] += values[0]
                 continue
-            of_part = self._parts[part]
-            y[of_part.dofs[self._space][of_part.owned]] += values.reshape(-1, *y.shape[1:])[of_part.owned]
+            # without overlap each part has a share of what belongs to others
+            own = of_part.owned if self._overlap else numpy.arange(len(of_part.dofs[self._space]))
+            y[of_part.dofs[self._space][own]] += values.reshape(-1, *y.shape[1:])[own]
 
     def update(self, **functions: Any) -> None:
         """Takes new values of some functions for later calls."""
@@ -409,9 +427,9 @@ class Division:
         import numpy
 
         name = self._output["name"]
-        if not isinstance(y, numpy.ndarray) or y.dtype != "float64":
-            found = getattr(y, "dtype", type(y).__name__)
-            raise _about(DtypeError, name, f"the result `{name}` is of {found}; needed an array of NumPy of f64")
+        if not isinstance(y, numpy.ndarray) or y.dtype != self._dtype:
+            found, needed = getattr(y, "dtype", type(y).__name__), self._document["scalar"]
+            raise _about(DtypeError, name, f"the result `{name}` is of {found}; needed an array of NumPy of {needed}")
         if not y.flags.writeable:
             raise _about(ReadOnlyError, name, f"the result `{name}` is read-only; give a copy")
         block = 1 if self._space is None else self._block(self._space)
@@ -434,8 +452,7 @@ class Division:
                 raise _about(ShapeError, name, f"argument `{name}` has the shape {list(new.shape)}; needed {needed}")
             self._values[name] = new
             for part, changes in zip(self._own, changed):
-                local = Local(self, self._parts[part], {})
-                changes.append((self.functions.index(name), local.field(name, new).tobytes()))
+                changes.append((self.functions.index(name), self._locals[part].field(name, new).tobytes()))
         self._stale.clear()
         return changed
 
@@ -458,125 +475,17 @@ class Division:
         the ``values``, one or an array like ``b``. ``diagonal`` is that of the matrix, by which Jacobi's
         preconditioner divides; ``kingpost.jit(form, matrix="diagonal")`` computes it. ``method`` is ``cg``, for
         symmetric positive definite forms, or ``gmres``. Vectors stay on the devices, and cells that need no value of
-        another one are computed while these are under way.
+        another one are computed while these are under way. They are of double precision also where the form is of
+        single: the action alone is rounded to it.
 
         Raises:
-            FormError: A functional, or a form that is not zero where the unknown is.
+            FormError: A functional, a complex form, or one that is not zero where the unknown is.
             ArgumentError: Arrays that do not fit.
         """
-        import numpy
-
-        limits = (_size("relative", relative), _size("absolute", absolute), _count("max_iterations", max_iterations))
-        if self._space is None:
-            raise FormError("the form is a functional; needed a linear form, the action of a bilinear one")
-        place = self._unknown(unknown)
-        right = self._vector("b", b)
-        kept = numpy.zeros(right.size, bool)
-        kept[_numbers("fixed", fixed, right.size)] = True
-        prescribed = numpy.where(kept, numpy.broadcast_to(_reals(values, "values", flat=False), right.shape).reshape(-1), 0.0)
-        inverse = self._inverse(diagonal, right.shape, kept)
-        stray = (right.reshape(-1) != 0.0) & ~kept
-        for part in range(len(self._parts)):
-            stray[self._unknowns[part]] = False
-        if stray.any():
-            unreached = int(numpy.flatnonzero(stray)[0])
-            message = f"`b` is not zero at unknown {unreached}, which no cell of the form has; needed 0, or it among `fixed`"
-            raise _about(ArgumentError, "b", message)
-        right = (right - self._of_prescribed(place, prescribed, right.shape)).reshape(-1)
-        right[kept] = prescribed[kept]
-        systems = self._systems(right, kept, inverse)
-        found, report = self._all(lambda: self._engine.solve(place, systems, method, limits))
-        x = numpy.where(kept, prescribed, 0.0)
-        for part, own in enumerate(found):
-            x[self._unknowns[part]] = own
-        reason, converged, residuals, seconds = report
-        return Solution(x.reshape(numpy.shape(b)), converged, reason, residuals, seconds, 0.0)
-
-    def _unknown(self, name: Optional[str]) -> int:
-        """The place of the function that a system is solved for."""
-        import numpy
-
-        assert self._space is not None
-        mine = self._maps[self._space]
-        own = [one for one in self.functions if numpy.array_equal(self._maps[self._space_of(one)], mine)]
-        known = ", ".join(f"`{one}`" for one in own) or "none"
-        if name is None and len(own) != 1:
-            raise _about(ArgumentError, "unknown", f"`unknown` is not given, and functions of the result's space are {known}; name one")
-        if name is not None and name not in own:
-            raise _about(ArgumentError, "unknown", f"`unknown` is {name!r}; functions of the result's space are {known}")
-        return self.functions.index(own[0] if name is None else name)
-
-    def _vector(self, name: str, value: Any) -> Array:
-        import numpy
-
-        assert self._space is not None
-        found = _reals(value, name, flat=False)
-        block = self._block(self._space)
-        if found.ndim != (1 if block == 1 else 2) or len(found) < self._n or (block > 1 and found.shape[1] != block):
-            needed = [self._n] if block == 1 else [self._n, block]
-            raise _about(ShapeError, name, f"`{name}` has the shape {list(found.shape)}; needed {needed}")
-        if not numpy.isfinite(found).all():
-            raise _about(ArgumentError, name, f"`{name}` holds a number that is infinite or NaN")
-        return found
-
-    def _inverse(self, diagonal: Any, shape: tuple[int, ...], kept: Array) -> Array:
-        import numpy
-
-        if diagonal is None:
-            return numpy.ones(kept.shape)
-        found = _reals(diagonal, "diagonal", flat=False)
-        if found.shape != shape:
-            raise _about(ShapeError, "diagonal", f"`diagonal` has the shape {list(found.shape)}; needed {list(shape)}")
-        found = numpy.where(kept, 1.0, found.reshape(-1))
-        for part in range(len(self._parts)):
-            own = found[self._unknowns[part]]
-            if not (numpy.isfinite(own) & (own != 0.0)).all():
-                raise _about(ArgumentError, "diagonal", "`diagonal` holds 0, or a number that is infinite or NaN")
-        return 1.0 / numpy.where(found == 0.0, 1.0, found)
-
-    def _of_prescribed(self, place: int, prescribed: Array, shape: tuple[int, ...]) -> Array:
-        """The action on prescribed values; that on zero has to be zero."""
-        import numpy
-
-        name = self.functions[place]
-        before = self._values[name]
-        zero, found = numpy.zeros(shape), numpy.zeros(shape)
-        try:
-            self(zero, **{name: numpy.zeros(before.shape)})
-            if zero.any():
-                raise FormError(f"the form is not zero where `{name}` is; needed an action, linear in `{name}`")
-            if prescribed.any():
-                given = numpy.zeros(before.shape)
-                given.reshape(-1)[: prescribed.size] = prescribed[: given.size]
-                self(found, **{name: given})
-        finally:
-            self._values[name] = before
-            self._stale.add(name)
-        return found
-
-    def _systems(self, right: Array, kept: Array, inverse: Array) -> list[tuple[bytes, bytes, bytes]]:
-        import numpy
-
-        assert self._space is not None
-        systems = []
-        for part in self._own:
-            of_part, owned = self._parts[part], self._unknowns[part]
-            fixed = numpy.flatnonzero(kept[self._spread(of_part.dofs[self._space], self._space)]).astype("i4")
-            systems.append((right[owned].tobytes(), fixed.tobytes(), inverse[owned].tobytes()))
-        return systems
+        limits = limits_of(relative, absolute, max_iterations)
+        return solve(self, b, unknown, fixed, values, diagonal, method, limits)
 
     def __repr__(self) -> str:
         cells = ", ".join(str(int((self.owners == part).sum())) for part in range(len(self._parts)))
-        return f"<kingpost.Division of {self._n_cells} cells into {cells}, exchange by {self.exchange}>"
-
-
-def _numbers(name: str, value: Any, n: int) -> Array:
-    import numpy
-
-    found = numpy.asarray(value if hasattr(value, "dtype") else list(value))
-    if found.size and (found.dtype.kind not in "iu" or found.ndim != 1):
-        raise _about(ArgumentError, name, f"`{name}` holds {found.dtype}; needed the numbers of unknowns")
-    if found.size and (found.min() < 0 or found.max() >= n):
-        outside = found.min() if found.min() < 0 else found.max()
-        raise _about(ArgumentError, name, f"`{name}` names unknown {outside}; needed 0 to {n - 1}")
-    return found.astype("i8")
+        found = f"{type(self).__name__} of {self._n_cells} cells into {cells}, exchange by {self.exchange}"
+        return f"<kingpost.{found}, {self.choice}>"

@@ -35,7 +35,7 @@ from kingpost.sparse import Csr, Pattern, _host, patterns, zeros
 from kingpost.tuning import Trial, Trials
 
 if TYPE_CHECKING:
-    from kingpost.division import DividedOperator
+    from kingpost.divided import DividedOperator
 
 #: Operators that :func:`jit` keeps.
 CACHE_SIZE = 128
@@ -558,10 +558,10 @@ def jit(
     :func:`kingpost.number_by_dimension` does, for which there are faster mappings; others stay right.
 
     With ``devices``, a list of names, the result is a :class:`kingpost.DividedOperator`, which divides the mesh among
-    them: of an action, a functional, or the diagonal of a matrix, of one form of UFL in double precision.
+    them: of an action, a functional, a sparse matrix or the diagonal of one, of a form with one result.
     """
     if devices is not None:
-        from kingpost.division import on_devices
+        from kingpost.divided import on_devices
 
         _check_options(form, export)
         options: dict[str, Any] = {"dim": dim, "degree": degree, "mapping": mapping, "position_width": position_width}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from kingpost.arrays import _about, view
 from kingpost.compiled import _number
 from kingpost.errors import ArgumentError, FormError, MissingArgument
-from kingpost.spaces import Entities, Role
+from kingpost.spaces import Entities, Role, map_name
 from kingpost.sparse import _host
 
 if TYPE_CHECKING:
@@ -45,13 +45,22 @@ class OfPart:
 class Local:
     """The arrays of a part, from those of the whole mesh."""
 
-    def __init__(self, division: Division, of_part: OfPart, places: dict[int, Array]) -> None:
-        self._division, self._of_part, self._places = division, of_part, places
-        # arrays of several kernels are one
-        self._known: dict[Any, Array] = {}
+    def __init__(self, division: Division, of_part: OfPart, places: dict[int, Array], like: Optional[Local] = None) -> None:
+        import numpy
 
-    def arguments(self, kernel: OfMesh, entities: Array, compiled: Any) -> tuple[list[tuple[str, Any]], dict[str, Any]]:
-        """The arrays, as views, and the numbers of a kernel on some entities."""
+        self._division, self._of_part, self._places = division, of_part, places
+        # arrays of several kernels are one, by what they are made from, and so are those of another form
+        self._known: dict[Any, list[tuple[tuple[Array, ...], Array]]] = {}
+        if like is not None and numpy.array_equal(like._of_part.cells, of_part.cells):
+            self._known.update({key: list(made) for key, made in like._known.items()})
+        self._kept: list[Any] = [] if like is None else [like._kept]
+        #: The stored entries of a matrix.
+        self.n_entries: Optional[int] = None
+
+    def arguments(
+        self, kernel: OfMesh, entities: Array, compiled: Any, extra: Mapping[str, Array]
+    ) -> tuple[list[tuple[str, Any]], dict[str, Any]]:
+        """The arrays, as views, and the numbers of a kernel on some entities; ``extra`` are those of the entities."""
         import numpy
 
         rows = None if kernel.is_listed else kernel.cells[entities, 0]
@@ -67,8 +76,11 @@ class Local:
                 numbers[name] = _number(name, argument_of(kernel.given, name), True)
                 continue
             role = self._division._roles.get(name)
+            if name in extra:
+                arrays.append((name, view(name, numpy.ascontiguousarray(extra[name]))))
+                continue
             if role is None:
-                raise FormError(f"argument `{name}` belongs to no part of a mesh; several devices take actions and functionals")
+                raise FormError(f"argument `{name}` belongs to no part of a mesh; several devices take forms of UFL")
             found = numpy.ascontiguousarray(self._array(kernel, entities, rows, name, role))
             arrays.append((name, view(name, found)))
         return arrays, numbers
@@ -80,13 +92,14 @@ class Local:
         own = cells if rows is None else rows
         match role.kind:
             case "output":
-                return self._shared(role, self._zeros)
+                return self._zeros()
             case "function":
-                return self._shared(role, lambda: self._function(kernel, name, role))
+                return self._function(kernel, name, role)
             case "map":
-                make = lambda: self._places[role.place].take(division._maps[role.place].take(own, axis=0))  # noqa: E731
+                whole = division._maps[role.place]
+                make = lambda: self._places[role.place].take(whole.take(own, axis=0))  # noqa: E731
                 # kernels over all cells have rows of their own
-                return make() if rows is not None else self._shared(role, make)
+                return self._once(("map", id(whole), rows is None), () if rows is None else (rows,), make, whole)
             case "states":
                 return _host(argument_of(kernel.given, name))[own]
             case "entity_cells":
@@ -102,25 +115,32 @@ class Local:
         if entry["role"] != "coordinates":
             return self.field(name, division._values[name])
         positions, space = _host(argument_of(kernel.given, name)), entry["space"]
-        title = f"{division._document['spaces'][space]['name']}_dofs"
-        check_range(title, division._maps[space], name, positions)
-        return positions[self._of_part.dofs[space]]
+        check_range(map_name(division._document["spaces"][space]), division._maps[space], name, positions)
+        dofs = self._of_part.dofs[space]
+        return self._once(("positions", id(positions)), (dofs,), lambda: positions[dofs], positions)
 
-    def _shared(self, key: Any, make: Any) -> Array:
+    def _once(self, key: tuple, of: tuple[Array, ...], make: Any, whole: Any = None) -> Array:
+        """What is made from arrays, once; ``whole`` is what the key tells by its identity, and is kept for that."""
         import numpy
 
-        if key not in self._known:
-            self._known[key] = numpy.ascontiguousarray(make())
-        return self._known[key]
+        made = self._known.setdefault(key, [])
+        for before, found in made:
+            if all(map(numpy.array_equal, before, of)):
+                return found
+        made.append((of, numpy.ascontiguousarray(make())))
+        self._kept.append(whole)
+        return made[-1][1]
 
     def _zeros(self) -> Array:
         import numpy
 
         division, space = self._division, self._division._space
+        if self.n_entries is not None:
+            return numpy.zeros(self.n_entries, division._dtype)
         if space is None:
-            return numpy.zeros(1)
+            return numpy.zeros(1, division._dtype)
         block, n = division._block(space), len(self._of_part.dofs[space])
-        return numpy.zeros(n) if block == 1 else numpy.zeros((n, block))
+        return numpy.zeros(n if block == 1 else (n, block), division._dtype)
 
     def field(self, name: str, values: Array) -> Array:
         """The values of a function on the part's mesh."""

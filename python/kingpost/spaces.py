@@ -40,6 +40,11 @@ class Entities:
         return "_".join([f"{self.kind}s", *map(str, self.subdomains)])
 
 
+def map_name(space: Json) -> str:
+    """The name of a space's map."""
+    return space.get("map") or f"{space['name']}_dofs"
+
+
 def parts(document: Json) -> list[Entities]:
     """The parts of a form's operator, each once."""
     found = (Entities(i["type"], tuple(i["subdomains"])) for i in document["integrals"])
@@ -53,7 +58,7 @@ def roles(document: Json) -> dict[str, Role]:
 
 def _roles(document: Json) -> Iterator[tuple[str, Role]]:
     for place, space in enumerate(document["spaces"]):
-        yield f"{space['name']}_dofs", Role("map", place)
+        yield map_name(space), Role("map", place)
         yield f"{space['name']}_states", Role("states", place)
     for name in ("facet_cells", "listed_cells"):
         yield name, Role("entity_cells")

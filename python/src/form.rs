@@ -10,6 +10,7 @@ use kingpost::forms::Relowered;
 use kingpost::forms::import::{Imported, from_json_with};
 use kingpost::forms::lowering::{
     LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, TabulatedOptions, VectorResult, lower,
+    tabulate,
 };
 use kingpost::forms::relowered;
 use kingpost::forms::strategies::{
@@ -76,6 +77,18 @@ fn over(kernel: &LoweredKernel) -> String {
 #[pyfunction]
 pub(crate) fn forms() -> Vec<&'static str> {
     Operator::ALL.map(Operator::name).to_vec()
+}
+
+/// The JSON of a form that this package knows, on Lagrange elements of affine simplices.
+#[pyfunction]
+pub(crate) fn form_json(py: Python<'_>, name: &str, dim: usize, degree: usize) -> PyResult<String> {
+    failure::run(py, || {
+        let refused = |e: &dyn std::fmt::Display| Failure::new("FormError", e.to_string());
+        let operator: Operator = name.parse().map_err(|e| refused(&e))?;
+        let form = operator.form(dim, degree).map_err(|e| refused(&e))?;
+        let options = LoweringOptions::new(operator.kernel_name(dim, degree));
+        tabulate(&form, &options).map_err(|e| refused(&e))?.to_json().map_err(|e| refused(&e))
+    })
 }
 
 /// A mapped kernel: its schedule, the mapping as JSON, and in words.

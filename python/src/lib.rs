@@ -16,6 +16,7 @@ mod form;
 mod kernel;
 mod lend;
 mod meshes;
+mod part;
 mod parts;
 mod program;
 mod programs;
@@ -69,9 +70,11 @@ fn _kingpost(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(solve::solve_rows, m)?)?;
     m.add_class::<parts::Parts>()?;
     m.add_function(wrap_pyfunction!(parts::bisect, m)?)?;
+    m.add_function(wrap_pyfunction!(parts::exchange_costs, m)?)?;
     m.add_function(wrap_pyfunction!(parts::nccl_id, m)?)?;
     m.add_function(wrap_pyfunction!(bound::capturing, m)?)?;
     m.add_function(wrap_pyfunction!(command_line, m)?)?;
     m.add_function(wrap_pyfunction!(search_in, m)?)?;
+    m.add_function(wrap_pyfunction!(form::form_json, m)?)?;
     m.add_function(wrap_pyfunction!(form::forms, m)?)
 }

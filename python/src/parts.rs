@@ -1,35 +1,18 @@
 //! Forms on the parts of a mesh, one a device.
 
-use crate::bind::{Array, Number, bind};
 use crate::failure::{self, Failure};
-use crate::program::{Program, lasting};
+use crate::part::{Given, Part, Report, Right, Stopped, Uploaded, has_ended, reals, told};
+use crate::program::lasting;
+use kingpost::runtime::Device;
 use kingpost::runtime::cuda::nccl::UniqueId;
-use kingpost::runtime::{Arg, Buffer, Device, Foreign, RuntimeError};
 use kingpost::solve::{
-    Argument, Communicator, ConjugateGradients, Constraints, DeviceForm, Diagonal, Exchange, Gmres,
-    GmresOptions, Halo, HostCommunicator, LinearMethod, LinearOptions, LinearReport, Messages,
-    NcclCommunicator, PartForm, PartFormOperator, PartLayout, Partition, Preconditioning, PrescribedValues,
-    Queue, SolveError, in_parts,
+    Communicator, Exchange, ExchangeCosts, HostCommunicator, LinearChoice, LinearMethod, LinearOptions,
+    Messages, NcclCommunicator, Partition, SolveError, in_parts,
 };
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes};
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// A kernel of a part: its program, whether its entities read ghosts, its arrays and its numbers.
-type Kernel = (Py<Program>, bool, Vec<Array>, BTreeMap<String, Number>);
-/// The unknowns of a part: owned ones and ghosts, as `i32`, both in unknowns of its mesh; which
-/// ghosts are of which other part; the owned ones that others need, by their places; whether each
-/// cell is of one part alone.
-type Layout = (PyBackedBytes, PyBackedBytes, Vec<(usize, usize, usize)>, Vec<(usize, PyBackedBytes)>, bool);
-/// A part: the kernels, the values of the fields as `f64`, and the numbers of the result.
-type Given = (Vec<Kernel>, Vec<PyBackedBytes>, usize, Option<Layout>);
-/// What a system gets of a part, as `f64` except for the second: the right-hand side, the unknowns
-/// of the mesh that are prescribed as `i32`, and the inverse of a diagonal.
-type Right = (PyBackedBytes, PyBackedBytes, PyBackedBytes);
-/// Why a solve stopped, whether that is convergence, norms of residuals, seconds.
-type Report = (String, bool, Vec<f64>, f64);
+use std::sync::{Mutex, PoisonError};
 
 /// A form on the parts of a mesh.
 #[pyclass(frozen, module = "kingpost._kingpost")]
@@ -46,56 +29,6 @@ struct Running {
     parts: Vec<Part>,
     /// Made again after a call that failed.
     communicators: Vec<Box<dyn Communicator>>,
-}
-
-/// Why a part stopped: for a reason of its own, or because another one did.
-enum Stopped {
-    Failed(Failure),
-    Ended(SolveError),
-}
-
-impl From<SolveError> for Stopped {
-    fn from(error: SolveError) -> Self {
-        if matches!(error, SolveError::PartEnded { .. }) {
-            return Self::Ended(error);
-        }
-        Self::Failed(error.into())
-    }
-}
-
-impl From<RuntimeError> for Stopped {
-    fn from(error: RuntimeError) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-impl From<Failure> for Stopped {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
-}
-
-impl From<Stopped> for Failure {
-    fn from(stopped: Stopped) -> Self {
-        match stopped {
-            Stopped::Failed(failure) => failure,
-            Stopped::Ended(error) => error.into(),
-        }
-    }
-}
-
-const fn has_ended(stopped: &Stopped) -> bool {
-    matches!(stopped, Stopped::Ended(_))
-}
-
-/// What a device has.
-struct Part {
-    device: &'static dyn Device,
-    form: PartForm,
-    fields: Vec<Buffer>,
-    result: Buffer,
-    n_result: usize,
-    halo: Option<Halo>,
 }
 
 /// The parts of other processes: which part this one is, how many there are, an object with the
@@ -150,191 +83,12 @@ pub(crate) fn nccl_id(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
     Ok(PyBytes::new(py, &id.0))
 }
 
-fn integers(bytes: &[u8]) -> Vec<i32> {
-    bytes.as_chunks::<4>().0.iter().map(|b| i32::from_ne_bytes(*b)).collect()
-}
-
-fn reals(bytes: &[u8]) -> Vec<f64> {
-    bytes.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect()
-}
-
-/// A buffer with these bytes.
-fn uploaded(device: &dyn Device, bytes: &[u8]) -> Result<Buffer, RuntimeError> {
-    let buffer = device.allocate(bytes.len() as u64)?;
-    device.upload(&buffer, bytes)?;
-    Ok(buffer)
-}
-
-/// The bytes of the first numbers of a buffer.
-fn downloaded(device: &dyn Device, buffer: &Buffer, n: usize) -> Result<Vec<u8>, RuntimeError> {
-    let mut bytes = vec![0; buffer.bytes() as usize];
-    device.download(buffer, &mut bytes)?;
-    bytes.truncate(8 * n);
-    Ok(bytes)
-}
-
-/// Arrays that are on a device already, by where they lie on the host and their bytes: kernels
-/// share them.
-type Uploaded = HashMap<(u64, u64), Arc<Buffer>>;
-
-impl Part {
-    fn new(
-        device: &'static dyn Device,
-        (output, names): (&str, &[&str]),
-        (kernels, fields, n_result, layout): Given,
-    ) -> Result<Self, Stopped> {
-        let [mut outer, mut inner] = [DeviceForm::default(), DeviceForm::default()];
-        let mut known = Uploaded::new();
-        for (program, is_outer, arrays, numbers) in &kernels {
-            let form = if *is_outer { &mut outer } else { &mut inner };
-            add(form, device, program.get(), (output, names), (arrays, numbers), &mut known)?;
-        }
-        let halo = match layout {
-            None => None,
-            Some((owned, ghosts, receives, sends, has_sums)) => {
-                let layout = PartLayout {
-                    owned: integers(&owned),
-                    ghosts: integers(&ghosts),
-                    receives: receives.into_iter().map(|(peer, from, to)| (peer, from..to)).collect(),
-                    sends: sends.into_iter().map(|(peer, places)| (peer, integers(&places))).collect(),
-                };
-                Some(if has_sums { Halo::with_sums } else { Halo::new }(device, &layout)?)
-            }
-        };
-        let on_device = |values: &PyBackedBytes| uploaded(device, values);
-        Ok(Self {
-            device,
-            form: PartForm::of(outer, inner),
-            fields: fields.iter().map(on_device).collect::<Result<_, _>>()?,
-            result: device.allocate(8 * n_result as u64)?,
-            n_result,
-            halo,
-        })
-    }
-
-    fn update(&self, fields: &[(usize, PyBackedBytes)]) -> Result<(), Stopped> {
-        for (place, values) in fields {
-            self.device.upload(&self.fields[*place], values)?;
-        }
-        Ok(())
-    }
-
-    fn apply(
-        &self,
-        communicator: &dyn Communicator,
-        fields: &[(usize, PyBackedBytes)],
-    ) -> Result<Vec<u8>, Stopped> {
-        self.update(fields)?;
-        self.device.fill(&self.result, 0)?;
-        let given: Vec<&Buffer> = self.fields.iter().collect();
-        let mut queue = Queue::new();
-        self.form.add_to(&given, &self.result, &mut queue);
-        communicator.perform(&queue)?;
-        communicator.wait()?;
-        Ok(downloaded(self.device, &self.result, self.n_result)?)
-    }
-
-    fn solve(
-        &self,
-        communicator: &dyn Communicator,
-        unknown: usize,
-        (right, fixed, inverse): &Right,
-        (method, options): (LinearMethod, LinearOptions),
-    ) -> Result<(Vec<u8>, LinearReport), Stopped> {
-        let device = self.device;
-        let halo =
-            self.halo.as_ref().ok_or_else(|| Failure::new("InternalError", "a functional is solved"))?;
-        let (n, fixed) = (right.len() / 8, integers(fixed));
-        let values = PrescribedValues { values: vec![0.0; fixed.len()], unknowns: fixed };
-        let constraints = Constraints::without_matrix(device, self.n_result, &values)?;
-        let given = (self.fields.iter().collect(), unknown);
-        let operator = PartFormOperator::new(device, &self.form, &constraints, given, halo)?;
-        let diagonal = Diagonal::identity(device, n)?;
-        device.upload(diagonal.values(), inverse)?;
-        let (b, x) = (uploaded(device, right)?, device.allocate(8 * n as u64)?);
-        let report = match method {
-            LinearMethod::ConjugateGradients => {
-                let by = Preconditioning::Diagonal(diagonal.values());
-                let solver = ConjugateGradients::new(device, n, options)?;
-                solver.solve_over(communicator, &operator, by, &b, &x)?
-            }
-            LinearMethod::Gmres => {
-                let LinearOptions { relative, absolute, max_iterations, .. } = options;
-                let options = GmresOptions { relative, absolute, max_iterations, ..GmresOptions::default() };
-                let mut solver = Gmres::new(device, n, options)?;
-                solver.solve_over(communicator, &operator, Some(&diagonal), &b, &x)?
-            }
-            LinearMethod::BiCgStab | LinearMethod::Chebyshev => {
-                let message = format!("`method` is {method}; several devices take `cg` and `gmres`");
-                return Err(Failure::about("ArgumentError", "method", message).into());
-            }
-        };
-        Ok((downloaded(device, &x, n)?, report))
-    }
-}
-
-/// Adds a kernel with its arrays, which are uploaded unless they are there.
-fn add(
-    form: &mut DeviceForm,
-    device: &'static dyn Device,
-    program: &Program,
-    names: (&str, &[&str]),
-    (arrays, numbers): (&[Array], &BTreeMap<String, Number>),
-    known: &mut Uploaded,
-) -> Result<(), Failure> {
-    let call = bind(&program.kernel, &program.program, arrays, numbers)?;
-    let mut fixed: HashMap<&str, Argument> = HashMap::new();
-    for (name, arg) in &call.args {
-        let argument = match arg {
-            Arg::Param(value) => Argument::Param(*value),
-            Arg::F64(value) => Argument::F64(*value),
-            Arg::Foreign(_) if *name == names.0 || names.1.contains(name) => continue,
-            Arg::Foreign(array) => {
-                let place = arrays.iter().find(|array| array.name() == *name).map_or(0, Array::address);
-                Argument::Array(match known.get(&(place, array.bytes())).map(Arc::clone) {
-                    Some(there) => there,
-                    None => {
-                        let buffer = Arc::new(copied(device, program, (name, array))?);
-                        known.insert((place, array.bytes()), Arc::clone(&buffer));
-                        buffer
-                    }
-                })
-            }
-            Arg::Buffer(_)
-            | Arg::F32(_)
-            | Arg::I32(_)
-            | Arg::I64(_)
-            | Arg::U32(_)
-            | Arg::U64(_)
-            | Arg::C64(_)
-            | Arg::C128(_) => {
-                let message =
-                    format!("`{name}` of a form is {arg:?}, which is no number of double precision");
-                return Err(Failure::new("InternalError", message));
-            }
-        };
-        fixed.insert(name, argument);
-    }
-    let mut of = |name: &str| fixed.remove(name).ok_or_else(|| SolveError::Missing { name: name.into() });
-    Ok(form.add_program(&program.executable, names, &mut of)?)
-}
-
-fn copied(
-    device: &dyn Device,
-    program: &Program,
-    (name, array): (&str, &Foreign<'_>),
-) -> Result<Buffer, Failure> {
-    let mut bytes = vec![0; array.bytes() as usize];
-    device.fetch(&program.executable, name, array, &mut bytes)?;
-    Ok(uploaded(device, &bytes)?)
-}
-
 impl Parts {
     /// Does something for each part with what is given to it.
     fn each<I: Send, T: Send>(
         &self,
         given: Vec<I>,
-        what: impl Fn(&Part, &dyn Communicator, I) -> Result<T, Stopped> + Sync,
+        what: impl Fn(&mut Part, &dyn Communicator, I) -> Result<T, Stopped> + Sync,
     ) -> Result<Vec<T>, Failure> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let Running { parts, communicators: kept } = &mut *running;
@@ -366,7 +120,8 @@ impl Parts {
 impl Parts {
     /// Uploads what does not change of the parts. The values of the `fields` do.
     #[new]
-    #[pyo3(signature = (devices, output, fields, parts, processes=None))]
+    /// What `shared` has of the same arrays is taken from there.
+    #[pyo3(signature = (devices, output, fields, parts, processes=None, shared=None))]
     fn new(
         py: Python<'_>,
         devices: Vec<String>,
@@ -374,13 +129,22 @@ impl Parts {
         fields: Vec<String>,
         parts: Vec<Given>,
         processes: Option<Processes>,
+        shared: Option<PyRef<'_, Self>>,
     ) -> PyResult<Self> {
+        let known: Vec<Uploaded> = match &shared {
+            Some(other) => {
+                let running = other.running.lock().unwrap_or_else(PoisonError::into_inner);
+                running.parts.iter().map(Part::known).collect()
+            }
+            None => vec![Uploaded::new(); parts.len()],
+        };
         failure::run(py, || {
             let devices: Vec<&'static dyn Device> =
                 devices.iter().map(|name| Ok(&**lasting(name)?)).collect::<Result<_, Failure>>()?;
             let names: Vec<&str> = fields.iter().map(String::as_str).collect();
-            let of_part = |(device, part)| Part::new(device, (output, &names[..]), part);
-            let parts = in_parts(devices.iter().copied().zip(parts), of_part, of_part, has_ended)?;
+            let of_part = |((device, part), known)| Part::new(device, (output, &names[..]), part, known);
+            let all = devices.iter().copied().zip(parts).zip(known);
+            let parts = in_parts(all, of_part, of_part, has_ended)?;
             let is_one_of_processes = processes.is_some();
             let (exchange, communicators) = match (processes, &devices[..]) {
                 (Some(processes), [device]) => {
@@ -403,7 +167,7 @@ impl Parts {
         self.exchange.to_string()
     }
 
-    /// The results of the parts, `f64` on the mesh of each, with new values of some fields.
+    /// The results of the parts, on the mesh of each, with new values of some fields; of matrices their entries.
     fn apply<'py>(
         &self,
         py: Python<'py>,
@@ -432,24 +196,94 @@ impl Parts {
         let (found, report) = failure::run(py, || {
             let method: LinearMethod =
                 method.parse().map_err(|e| Failure::about("ArgumentError", "method", format!("{e}")))?;
-            let options = LinearOptions {
-                relative: limits.0,
-                absolute: limits.1,
-                max_iterations: limits.2,
-                ..LinearOptions::default()
-            };
+            let options = limited(limits);
             let found = self.each(right, |part, communicator, right| {
                 part.solve(communicator, unknown, &right, (method, options))
             })?;
             let (found, reports): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-            // except for the time, all parts have the same one
-            let report =
-                reports.into_iter().next().ok_or_else(|| Failure::new("InternalError", "no parts"))?;
-            let has_converged = report.converged();
-            Ok((found, (report.reason.to_string(), has_converged, report.residuals, report.seconds)))
+            Ok((found, first(reports).map(told)?))
         })?;
         Ok((found.iter().map(|bytes| PyByteArray::new(py, bytes)).collect(), report))
     }
+
+    /// The products of the matrix and a vector, of which each part gives and gets its own unknowns.
+    fn product<'py>(&self, py: Python<'py>, x: Vec<PyBackedBytes>) -> PyResult<Vec<Bound<'py, PyByteArray>>> {
+        let found =
+            failure::run(py, || self.each(x, |part, communicator, x| part.product(communicator, &x)))?;
+        Ok(found.iter().map(|bytes| PyByteArray::new(py, bytes)).collect())
+    }
+
+    /// Solves with the matrix, by a method and a preconditioner of that name: the owned unknowns of each
+    /// part, a report, and the seconds that the preconditioner took to make.
+    #[pyo3(signature = (right, names, limits, freedoms))]
+    fn solve_rows<'py>(
+        &self,
+        py: Python<'py>,
+        right: Vec<Right>,
+        names: (String, String),
+        limits: (f64, f64, usize),
+        freedoms: (usize, usize),
+    ) -> PyResult<(Vec<Bound<'py, PyByteArray>>, Report, f64)> {
+        let (found, report, setup) = failure::run(py, || {
+            let refused =
+                |what: &str, e: &dyn std::fmt::Display| Failure::about("ArgumentError", what, e.to_string());
+            let method = names.0.parse().map_err(|e| refused("method", &e))?;
+            let preconditioner = names.1.parse().map_err(|e| refused("preconditioner", &e))?;
+            let choice = LinearChoice { method, preconditioner }.for_parts()?;
+            let options = limited(limits);
+            let found = self.each(right, |part, communicator, right| {
+                let (x, report, setup) =
+                    part.solve_rows(communicator, &right, (choice, options), freedoms)?;
+                Ok((x, (report, setup)))
+            })?;
+            let (found, reports): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+            let setup = reports.iter().fold(0.0_f64, |most, (_, setup)| most.max(*setup));
+            let (report, _) = first(reports)?;
+            Ok((found, told(report), setup))
+        })?;
+        Ok((found.iter().map(|bytes| PyByteArray::new(py, bytes)).collect(), report, setup))
+    }
+
+    /// Seconds of what an iteration of conjugate gradients computes, without what is exchanged: of the first
+    /// part while the others do nothing, with its launches, and of all of them at once.
+    fn work_seconds(&self, py: Python<'_>) -> PyResult<(f64, usize, f64)> {
+        failure::run(py, || {
+            let timed = |is_timed: &dyn Fn(usize) -> bool| {
+                let wanted = (0..self.devices.len()).map(is_timed).collect();
+                self.each(wanted, |part, _, is_timed| match is_timed {
+                    true => part.work_seconds(),
+                    false => Ok((0.0, 0)),
+                })
+            };
+            let (alone, launches) = first(timed(&|part| part == 0)?)?;
+            let together =
+                timed(&|_| true)?.into_iter().fold(0.0_f64, |most, (seconds, _)| most.max(seconds));
+            Ok((alone, launches, together))
+        })
+    }
+}
+
+/// Limits of a solver: of residuals relative and absolute, and of iterations.
+fn limited((relative, absolute, max_iterations): (f64, f64, usize)) -> LinearOptions {
+    LinearOptions { relative, absolute, max_iterations, ..LinearOptions::default() }
+}
+
+/// What the first part reports; except for the time, all parts have the same.
+fn first<T>(reports: Vec<T>) -> Result<T, Failure> {
+    reports.into_iter().next().ok_or_else(|| Failure::new("InternalError", "no parts"))
+}
+
+/// What exchanges between some devices cost, measured: seconds of a kernel that does nothing, of a sum, of an
+/// exchange of one number, and of each further byte.
+#[pyfunction]
+pub(crate) fn exchange_costs(py: Python<'_>, devices: Vec<String>) -> PyResult<(f64, f64, f64, f64)> {
+    failure::run(py, || {
+        let devices: Vec<&'static dyn Device> =
+            devices.iter().map(|name| Ok(&**lasting(name)?)).collect::<Result<_, Failure>>()?;
+        let ExchangeCosts { launch_s, sum_s, latency_s, byte_s } =
+            ExchangeCosts::measure(&devices, Exchange::between(&devices))?;
+        Ok((launch_s, sum_s, latency_s, byte_s))
+    })
 }
 
 /// The part of each point, `i32`: recursively across the longest side of the box around them.

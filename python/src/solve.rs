@@ -48,6 +48,7 @@ impl From<SolveError> for Failure {
             | SolveError::Parts { .. }
             | SolveError::NoSuchPart { .. }
             | SolveError::PartsForm { .. }
+            | SolveError::NoNeighbour { .. }
             | SolveError::PartsChoice { .. }
             | SolveError::HalfOfRows { .. }
             | SolveError::Norm { .. }

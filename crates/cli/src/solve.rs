@@ -51,6 +51,7 @@ impl From<SolveError> for Failure {
             | SolveError::Messages { .. }
             | SolveError::NoSuchPart { .. }
             | SolveError::PartsForm { .. }
+            | SolveError::NoNeighbour { .. }
             | SolveError::NoDiagonal { .. } => Self::Refused(error.to_string()),
         }
     }

@@ -129,14 +129,26 @@ pub enum SolveError {
     },
     /// A form that parts do not apply.
     #[error(
-        "`{kernel}` on several devices: needed integrals over all cells or the whole boundary that add to a vector"
+        "`{kernel}` on several devices: needed integrals over all cells, the whole boundary or all facets between cells, that add to a vector"
     )]
     PartsForm {
         /// The kernel.
         kernel: String,
     },
+    /// A part that lacks a cell that an integral over facets reads.
+    #[error(
+        "`{kernel}` on several devices: a cell across a facet of cell {cell} is not in its part; make the parts' meshes by `PartMesh::with_neighbours`"
+    )]
+    NoNeighbour {
+        /// The kernel.
+        kernel: String,
+        /// The cell, of the whole mesh.
+        cell: usize,
+    },
     /// A solver that needs the whole matrix.
-    #[error("{choice} on several devices: needed conjugate gradients and at most Jacobi's preconditioner")]
+    #[error(
+        "{choice} on several devices: needed `cg` or `gmres` with `none`, `jacobi`, `block-jacobi` or `amg`"
+    )]
     PartsChoice {
         /// What was asked for.
         choice: LinearChoice,

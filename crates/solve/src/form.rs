@@ -10,6 +10,7 @@ use kingpost_fem::sparse::{EntryTerms, map_colours};
 use kingpost_forms::form::{FormError, Inputs};
 use kingpost_forms::lowering::{Bound, LoweredKernel, MatrixResult, MeshForm, VectorResult};
 use kingpost_interp::{Memory, Value};
+use kingpost_ir::Complex;
 use kingpost_runtime::{Arg, Buffer, Device, Executable, buffer_of};
 use kingpost_strategies::Mapping;
 use std::sync::Arc;
@@ -91,6 +92,12 @@ pub enum Argument {
     Param(i64),
     /// A number.
     F64(f64),
+    /// One in single precision.
+    F32(f32),
+    /// A complex one.
+    C128(Complex<f64>),
+    /// A complex one in single precision.
+    C64(Complex<f32>),
     /// An array on the device.
     Array(Arc<Buffer>),
 }
@@ -328,6 +335,9 @@ impl DeviceForm {
             let arg = match slot {
                 Slot::Fixed(Argument::Param(value)) => Arg::Param(*value),
                 Slot::Fixed(Argument::F64(value)) => Arg::F64(*value),
+                Slot::Fixed(Argument::F32(value)) => Arg::F32(*value),
+                Slot::Fixed(Argument::C128(value)) => Arg::C128(*value),
+                Slot::Fixed(Argument::C64(value)) => Arg::C64(*value),
                 Slot::Fixed(Argument::Array(buffer)) => Arg::Buffer(buffer),
                 Slot::Output => Arg::Buffer(result),
                 // one that is not given is missing when the kernel is launched

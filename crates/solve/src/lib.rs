@@ -73,8 +73,7 @@ pub use block_jacobi::BlockJacobi;
 pub use block_rows::BlockRows;
 pub use boundary::{Side, boundary, boundary_by, facet_dofs};
 pub use boundary_value::{
-    BoundaryValueSetup, BoundaryValueSetupError, BoundaryValueSystem, ChooseMappings, Exchange, SetupTimes,
-    UnknownExchange,
+    BoundaryValueSetup, BoundaryValueSetupError, BoundaryValueSystem, ChooseMappings, SetupTimes,
 };
 pub use capacity::SystemSize;
 pub use chebyshev::{Chebyshev, ChebyshevPreconditioner, ChebyshevSolver, Eigenvalues, Smoothing, Spectrum};
@@ -97,8 +96,9 @@ pub use options::{LinearOptions, ResidualNorm};
 #[cfg(feature = "cuda")]
 pub use parts::NcclCommunicator;
 pub use parts::{
-    Alone, Communicator, Halo, HostCommunicator, Messages, PartForm, PartFormOperator, PartLayout,
-    PartMatrix, PartMesh, PartRows, Partition, Repeatable, SharedPart, SystemMatrix, Wire, in_parts, layouts,
+    Alone, Communicator, Exchange, ExchangeCosts, Halo, HostCommunicator, Messages, PartForm,
+    PartFormOperator, PartLayout, PartMatrix, PartMesh, PartRows, Partition, Repeatable, SharedPart,
+    SystemMatrix, UnknownExchange, Wire, in_parts, layouts,
 };
 pub use pattern::{DevicePattern, DeviceTerms, PatternKernels};
 pub use queue::{Item, Queue};

@@ -1,13 +1,14 @@
 //! Solvers of linear systems with their preconditioners.
 
 use crate::choice::RESTART;
+use crate::parts::own_pattern;
 use crate::scaling::is_usual;
 use crate::{
     Alone, Amg, AmgPreconditioner, BiCgStab, BlockJacobi, BlockRows, BlocksOfRows, Chebyshev,
     ChebyshevPreconditioner, ChebyshevSolver, Communicator, ConjugateGradients, CsrOperator, Diagonal,
     Eigenvalues, Gmres, GmresOptions, HierarchySize, LinearChoice, LinearMethod, LinearOptions, LinearReport,
-    Operator, PartRows, PowerOfTwo, PreconditionerKind, PreconditionerSide, Preconditioning, Queue,
-    Smoothing, SolveError, Spectrum, SystemMatrix, Unknowns, run,
+    Operator, PartLayout, PartRows, PowerOfTwo, PreconditionerKind, PreconditionerSide, Preconditioning,
+    Queue, Smoothing, SolveError, Spectrum, SystemMatrix, Unknowns, run,
 };
 use kingpost_fem::sparse::{CsrPattern, EntryOrder};
 use kingpost_runtime::{Buffer, Device, buffer_of, download_values, stage, upload_values};
@@ -186,6 +187,8 @@ pub struct LinearSolver<'d> {
     preconditioner: Preconditioner<'d>,
     /// What products are computed with, where unknowns have components.
     blocks: Option<BlocksOfRows>,
+    /// Whether other parts have other unknowns.
+    is_part: bool,
 }
 
 impl<'d> LinearSolver<'d> {
@@ -244,29 +247,44 @@ impl<'d> LinearSolver<'d> {
             | PreconditionerKind::BlockJacobi
             | PreconditionerKind::Chebyshev => None,
         };
-        Ok(Self { device, n, choice, absolute: options.absolute, method, preconditioner, blocks })
+        let (absolute, is_part) = (options.absolute, false);
+        Ok(Self { device, n, choice, absolute, method, preconditioner, blocks, is_part })
     }
 
-    /// The same for the unknowns that a part owns, `n` of them.
+    /// The same for the unknowns that a part owns, of matrices that have this pattern on its mesh. The
+    /// preconditioner is that of owned rows and columns alone, so that parts do not exchange anything for
+    /// it: block Jacobi with a block a part.
     ///
     /// # Errors
-    /// [`SolveError::PartsChoice`] but of conjugate gradients with Jacobi's preconditioner or none; as
+    /// [`SolveError::PartsChoice`] but of conjugate gradients and GMRES, and of Chebyshev's polynomial; as
     /// [`LinearSolver::new`].
+    ///
+    /// # Source
+    /// Saad 2003, §14.3.1, without overlap.
     pub fn of_part(
         device: &'d dyn Device,
-        n: usize,
+        (pattern, layout): (&CsrPattern, &PartLayout),
+        unknowns: &Unknowns,
         choice: LinearChoice,
         options: LinearOptions,
     ) -> Result<Self, SolveError> {
-        let options = options.checked()?;
+        let choice = choice.for_parts()?;
+        if matches!(choice.preconditioner, PreconditionerKind::BlockJacobi | PreconditionerKind::Amg) {
+            let own = own_pattern(pattern, layout);
+            let solver = Self::new(device, &own, unknowns, choice, options)?;
+            let blocks = solver.blocks.filter(|_| choice.preconditioner == PreconditionerKind::Amg);
+            return Ok(Self { blocks, is_part: true, ..solver });
+        }
+        let (options, n) = (options.checked()?, layout.owned.len());
         Ok(Self {
             device,
             n,
-            choice: choice.for_parts()?,
+            choice,
             absolute: options.absolute,
             method: Method::new(device, n, choice, options)?,
             preconditioner: Preconditioner::Diagonal(Diagonal::identity(device, n)?),
             blocks: None,
+            is_part: true,
         })
     }
 
@@ -341,10 +359,14 @@ impl<'d> LinearSolver<'d> {
             }
             Preconditioner::Amg(levels) if levels.needs == Renewal::Nothing => {}
             Preconditioner::Amg(levels) => {
+                // entries of a part are taken on a stream of its own; positions move with its whole mesh
+                communicator.wait()?;
+                let u = u.filter(|_| !self.is_part);
                 let rows = match &self.blocks {
                     None => matrix.block_rows()?,
                     Some(blocks) => {
                         perform(blocks.take(matrix))?;
+                        communicator.wait()?;
                         blocks.blocks().block_rows()?
                     }
                 };
@@ -457,6 +479,12 @@ impl<'d> LinearSolver<'d> {
             }
             (None, None) => matrix,
         };
+        // that of a part is preconditioned by its own rows and columns
+        let local: &dyn Operator = match (rows, &self.blocks) {
+            (Some(_), Some(blocks)) => blocks.blocks(),
+            (Some(_), None) => matrix,
+            (None, _) => operator,
+        };
         let is_identity = self.choice.preconditioner == PreconditionerKind::None;
         let (polynomial, cycle);
         let (diagonal, other): (Option<&Diagonal>, &dyn Operator) = match &self.preconditioner {
@@ -471,7 +499,7 @@ impl<'d> LinearSolver<'d> {
             }
             Preconditioner::Amg(levels) => {
                 let hierarchy = levels.hierarchy.as_ref().ok_or(SolveError::Unprepared)?;
-                cycle = AmgPreconditioner { hierarchy, operator };
+                cycle = AmgPreconditioner { hierarchy, operator: local };
                 (None, &cycle)
             }
         };
@@ -505,16 +533,17 @@ impl LinearChoice {
     /// [`SolveError::PartsChoice`] of what needs the whole matrix.
     pub const fn for_parts(self) -> Result<Self, SolveError> {
         match (self.method, self.preconditioner) {
-            (LinearMethod::ConjugateGradients, PreconditionerKind::None | PreconditionerKind::Jacobi) => {
-                Ok(self)
-            }
             (
-                LinearMethod::ConjugateGradients
-                | LinearMethod::Gmres
-                | LinearMethod::BiCgStab
-                | LinearMethod::Chebyshev,
-                _,
-            ) => Err(SolveError::PartsChoice { choice: self }),
+                LinearMethod::ConjugateGradients | LinearMethod::Gmres,
+                PreconditionerKind::None
+                | PreconditionerKind::Jacobi
+                | PreconditionerKind::BlockJacobi
+                | PreconditionerKind::Amg,
+            ) => Ok(self),
+            (LinearMethod::BiCgStab | LinearMethod::Chebyshev, _)
+            | (LinearMethod::ConjugateGradients | LinearMethod::Gmres, PreconditionerKind::Chebyshev) => {
+                Err(SolveError::PartsChoice { choice: self })
+            }
         }
     }
 }

@@ -79,7 +79,7 @@ class System(_Frozen):
                 kernels.append((compiled._program, is_late, [found.lent(name) for name, found in arrays], numbers))
         fields = [values.tobytes() for values in self.values(operator).values()]
         size = operator._result.x.array.size
-        part: Any = (kernels, fields, size, _layout(space))
+        part: Any = (kernels, fields, (8 * size, size, False), _layout(space), None)
         device = action.operator.parts[0].compiled.device
         self.messages, processes = Messages(None), None
         if self.comm.size > 1:
@@ -123,7 +123,7 @@ class DividedSystem(_Frozen):
             given.update({launch.part: lists} if several and lists else lists)
         width = action._mapping.mesh.geometry.x.shape[1]
         divided = jit(dumps(document), devices=devices, position_width=width)
-        self.division = divided.divide(owners, **{name: value for name, value in given.items() if name in taken})
+        self.division = divided.divide(owners, all_devices=True, **{name: value for name, value in given.items() if name in taken})
 
     def solve(
         self, operator: MatrixFree, system: tuple[Array, Array, Array], method: str, limits: tuple[float, float, int]

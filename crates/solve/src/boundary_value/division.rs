@@ -95,6 +95,14 @@ impl<'q> Division<'q> {
         values
     }
 
+    /// The points of the degrees of freedom that a part owns, in its order, of those of all, `[dofs, dim]`.
+    pub(super) fn points(&self, part: usize, all: &[f64], dim: usize) -> Vec<f64> {
+        let owned = self.owned(part);
+        let of_dof = owned.iter().step_by(self.components).map(|(unknown, _)| unknown / self.components);
+        // displacements alone have points
+        of_dof.filter_map(|dof| all.get(dof * dim..(dof + 1) * dim)).flatten().copied().collect()
+    }
+
     /// The unknowns of the whole system that a part owns, in its order, with those of its mesh that they
     /// are.
     pub(super) fn owned(&self, part: usize) -> Vec<(usize, usize)> {

@@ -2,18 +2,16 @@
 
 mod division;
 mod error;
-mod exchange;
 mod numbered;
 mod prescribed;
 
 pub use error::BoundaryValueSetupError;
-pub use exchange::{Exchange, UnknownExchange};
 
 use crate::{
-    Amg, Arrays, AssemblyStrategy, Communicator, Constraints, CsrOperator, DeviceForm, FormPatterns,
-    FormPrograms, HierarchySize, LinearChoice, LinearSolver, MatrixAssembly, Newton, NewtonOptions,
-    NewtonReport, NewtonStep, NewtonSystem, PartRows, PreconditionerKind, PrescribedValues, SolveError,
-    SystemMatrix, SystemSize, Unknowns,
+    Amg, Arrays, AssemblyStrategy, Communicator, Constraints, CsrOperator, DeviceForm, Exchange,
+    FormPatterns, FormPrograms, HierarchySize, LinearChoice, LinearSolver, MatrixAssembly, Newton,
+    NewtonOptions, NewtonReport, NewtonStep, NewtonSystem, PartRows, PreconditionerKind, PrescribedValues,
+    SolveError, SystemMatrix, SystemSize, Unknowns,
 };
 use division::Division;
 use error::each_part;
@@ -533,7 +531,9 @@ impl Question<'_> {
             Some(division) => {
                 let layout = &division.layouts[part];
                 let rows = PartRows::new(device, pattern, layout)?;
-                let solver = LinearSolver::of_part(device, layout.owned.len(), choice, systems)?;
+                let points = division.points(part, &self.points, self.setup.mesh.shape().dim());
+                let unknowns = Unknowns { components, points, dim: self.setup.mesh.shape().dim() };
+                let solver = LinearSolver::of_part(device, (pattern, layout), &unknowns, choice, systems)?;
                 (SystemMatrix::Part(Box::new(rows)), solver)
             }
         })

@@ -34,9 +34,9 @@ impl PartForm {
     ///
     /// # Errors
     /// As [`MeshForm::bind_to`](kingpost_forms::lowering::MeshForm::bind_to); no memory;
-    /// [`SolveError::PartsForm`] of integrals over facets between cells, some of which a part
-    /// lacks, or over tagged entities, as the mesh of a part has no tags of facets; and of results
-    /// that are not added to a vector.
+    /// [`SolveError::PartsForm`] of integrals over tagged entities, as the mesh of a part has no tags of
+    /// facets, and of results that are not added to a vector; [`SolveError::NoNeighbour`] of integrals over
+    /// facets between cells on a mesh that is not made by [`PartMesh::with_neighbours`].
     pub fn new(
         device: &dyn Device,
         programs: &FormPrograms,
@@ -52,18 +52,25 @@ impl PartForm {
         let mut arrays = Arrays::default();
         for (place, executable) in programs.executables().enumerate() {
             let kernel = &programs.form().kernels()[place];
-            let is_taken = kernel.over != IntegralType::InteriorFacet && kernel.subdomains.is_empty();
-            if !is_taken || kernel.vector != VectorResult::Assembled {
+            if !kernel.subdomains.is_empty() || kernel.vector != VectorResult::Assembled {
                 return Err(SolveError::PartsForm { kernel: kernel.kernel.name.clone() });
             }
             let memory = programs.form().bind_to(place, &part.mesh, inputs, &[])?;
-            let entities: Vec<(u32, u32)> = match kernel.over {
-                IntegralType::Cell => (0..part.mesh.n_cells() as u32).map(|cell| (cell, cell)).collect(),
-                IntegralType::ExteriorFacet | IntegralType::InteriorFacet => {
-                    part.on_boundary(kernel, &memory, boundary).collect()
+            // with both cells of a facet between two
+            let entities: Vec<(u32, [u32; 2])> = match kernel.over {
+                IntegralType::Cell => {
+                    let own = (0..part.mesh.n_cells() as u32).filter(|cell| part.is_computed(*cell));
+                    own.map(|cell| (cell, [cell; 2])).collect()
                 }
+                IntegralType::ExteriorFacet => {
+                    let facets = part.on_boundary(kernel, &memory, boundary);
+                    facets.map(|(place, cell)| (place, [cell; 2])).collect()
+                }
+                IntegralType::InteriorFacet => part.between_cells(kernel, &memory, boundary)?,
             };
-            let (outer, inner): (Vec<_>, Vec<_>) = entities.into_iter().partition(|(_, cell)| reads(*cell));
+            let is_outer = |cells: &[u32; 2]| cells.iter().any(|cell| reads(*cell));
+            let (outer, inner): (Vec<_>, Vec<_>) =
+                entities.into_iter().partition(|(_, cells)| is_outer(cells));
             for (form, entities) in forms.iter_mut().zip([outer, inner]) {
                 // no entities, no launch
                 if entities.is_empty() {
@@ -93,6 +100,21 @@ pub struct PartFormOperator<'s> {
     x: Buffer,
     y: Buffer,
     clear: Executable,
+    narrow: Option<Narrow>,
+}
+
+/// Both on the mesh of the part in single precision, in which the form is.
+struct Narrow {
+    x: Buffer,
+    y: Buffer,
+    narrow: Executable,
+    widen: Executable,
+}
+
+impl Narrow {
+    fn call<'a>(&'a self, n: usize, from: &'a Buffer, to: &'a Buffer) -> Call<'a> {
+        Call::of(&self.narrow, &[("n", n)], &[("from", from), ("to", to)])
+    }
 }
 
 impl<'s> PartFormOperator<'s> {
@@ -112,7 +134,24 @@ impl<'s> PartFormOperator<'s> {
     ) -> Result<Self, SolveError> {
         let vector = || device.allocate(8 * halo.n_mesh() as u64);
         let (x, y) = (vector()?, vector()?);
-        Ok(Self { form, constraints, given, place, halo, x, y, clear: compiled(device, text!("clear"))? })
+        let clear = compiled(device, text!("clear"))?;
+        Ok(Self { form, constraints, given, place, halo, x, y, clear, narrow: None })
+    }
+
+    /// The same of a form whose arrays are of single precision. What it is applied to and its result are
+    /// rounded to it, and are of double precision themselves, as are the vectors of solvers.
+    ///
+    /// # Errors
+    /// As [`PartFormOperator::new`].
+    pub fn in_single_precision(self, device: &dyn Device) -> Result<Self, SolveError> {
+        let vector = || device.allocate(4 * self.halo.n_mesh() as u64);
+        let narrow = Narrow {
+            x: vector()?,
+            y: vector()?,
+            narrow: compiled(device, text!("narrow"))?,
+            widen: compiled(device, text!("widen"))?,
+        };
+        Ok(Self { narrow: Some(narrow), ..self })
     }
 }
 
@@ -122,10 +161,11 @@ impl Operator for PartFormOperator<'_> {
     }
 
     fn apply<'a>(&'a self, from: &'a Buffer, to: &'a Buffer, queue: &mut Queue<'a>) {
-        let Self { form, constraints, given, place, halo, x, y, clear } = self;
+        let Self { form, constraints, given, place, halo, x, y, clear, narrow } = self;
+        let [of_form, result] = narrow.as_ref().map_or([x, y], |narrow| [&narrow.x, &narrow.y]);
         let mut given = given.clone();
         if let Some(applied_to) = given.get_mut(*place) {
-            *applied_to = x;
+            *applied_to = of_form;
         }
         queue.push(halo.pack(from));
         queue.start(halo.wire());
@@ -134,10 +174,19 @@ impl Operator for PartFormOperator<'_> {
         queue.push(Call::of(clear, &[("n", halo.n_mesh())], &[("v", y)]));
         // those among ghosts are cleared again when they are there
         queue.extend([constraints.keep(x), constraints.clear(x)]);
-        form.inner.add_to(&given, y, queue);
+        if let Some(narrow) = narrow {
+            queue.extend([narrow.call(halo.n_mesh(), x, of_form), narrow.call(halo.n_mesh(), y, result)]);
+        }
+        form.inner.add_to(&given, result, queue);
         queue.finish(halo.wire());
         queue.extend([ghosts, constraints.clear(x)]);
-        form.outer.add_to(&given, y, queue);
+        if let Some(narrow) = narrow {
+            queue.push(narrow.call(halo.n_mesh(), x, of_form));
+        }
+        form.outer.add_to(&given, result, queue);
+        if let Some(Narrow { widen, .. }) = narrow {
+            queue.push(Call::of(widen, &[("n", halo.n_mesh())], &[("from", result), ("to", y)]));
+        }
         if let Some(back) = halo.back() {
             // owners of prescribed unknowns have their values
             queue.extend([constraints.clear(y), halo.pack_back(y, back)]);

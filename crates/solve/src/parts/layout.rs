@@ -21,6 +21,9 @@ pub struct PartMesh {
     pub dofs: Vec<i32>,
     /// The number on the whole mesh of each cell.
     pub cells: Vec<usize>,
+    /// Whether the part computes the integral over each cell, and those over its facets; others are there
+    /// for what such facets read.
+    pub computes: Vec<bool>,
 }
 
 fn refused(error: &dyn std::fmt::Display) -> SolveError {
@@ -42,7 +45,32 @@ impl PartMesh {
         Self::of_cells(mesh, numbering, (0..mesh.n_cells()).into_par_iter().filter(owned).collect())
     }
 
-    /// Some cells, by their numbers in ascending order, likewise.
+    /// The same with all cells that have a facet in common with one of them, which integrals over facets
+    /// between cells need.
+    ///
+    /// # Errors
+    /// As [`PartMesh::new`].
+    pub fn with_neighbours(
+        mesh: &Mesh,
+        numbering: &Numbering,
+        partition: &Partition,
+        part: usize,
+    ) -> Result<Self, SolveError> {
+        let owned = |cell: usize| numbering.cell(cell).iter().any(|dof| partition.owner(*dof) == part);
+        let computes: Vec<bool> = (0..mesh.n_cells()).into_par_iter().map(owned).collect();
+        let mut is_there = computes.clone();
+        for facet in mesh.facets() {
+            let Some(other) = facet.other else { continue };
+            let [one, other] = [facet.side.cell, other.cell].map(|cell| cell as usize);
+            is_there[one] |= computes[other];
+            is_there[other] |= computes[one];
+        }
+        let cells: Vec<usize> = (0..mesh.n_cells()).filter(|cell| is_there[*cell]).collect();
+        let computes = cells.iter().map(|cell| computes[*cell]).collect();
+        Ok(Self { computes, ..Self::of_cells(mesh, numbering, cells)? })
+    }
+
+    /// Some cells, by their numbers in ascending order, likewise; the part computes all of them.
     ///
     /// # Errors
     /// As [`PartMesh::new`].
@@ -56,7 +84,17 @@ impl PartMesh {
                 dofs[*of_part as usize] = *dof;
             }
         }
-        Ok(Self { mesh: of_part, numbering: of_cells, dofs, cells })
+        let computes = vec![true; cells.len()];
+        Ok(Self { mesh: of_part, numbering: of_cells, dofs, cells, computes })
+    }
+}
+
+/// The integers of a kernel's argument of a role; none if it has none.
+fn list_of<'m>(kernel: &LoweredKernel, memory: &'m Memory, role: LoweredRole) -> &'m [i32] {
+    let argument = kernel.arguments.iter().find(|argument| argument.role == role);
+    match argument.and_then(|argument| memory.get(&argument.name)) {
+        Some(Value::I32(list)) => list,
+        Some(_) | None => &[],
     }
 }
 
@@ -69,20 +107,46 @@ impl PartMesh {
         memory: &'m Memory,
         boundary: &'m [FacetSide],
     ) -> impl Iterator<Item = (u32, u32)> + 'm {
-        let list = |role: LoweredRole| {
-            let argument = kernel.arguments.iter().find(|argument| argument.role == role);
-            match argument.and_then(|argument| memory.get(&argument.name)) {
-                Some(Value::I32(list)) => &list[..],
-                Some(_) | None => &[],
-            }
-        };
-        let sides = list(LoweredRole::EntityCells).iter().zip(list(LoweredRole::LocalFacets));
+        let cells = list_of(kernel, memory, LoweredRole::EntityCells);
+        let sides = cells.iter().zip(list_of(kernel, memory, LoweredRole::LocalFacets));
         let is_kept = |cell: i32, facet: i32| {
-            let side = FacetSide { cell: self.cells[cell as usize] as u32, facet: facet as u8 };
-            boundary.binary_search(&side).is_ok()
+            let facet = FacetSide { cell: cell as u32, facet: facet as u8 };
+            self.is_computed(facet.cell) && self.is_boundary(facet, boundary)
         };
         let kept = (0..).zip(sides).filter(move |(_, (cell, facet))| is_kept(**cell, **facet));
         kept.map(|(place, (cell, _))| (place, *cell as u32))
+    }
+
+    /// The places of a kernel's facets between cells, one of which the part computes at least, with both
+    /// cells.
+    ///
+    /// # Errors
+    /// [`SolveError::NoNeighbour`] where a cell across such a facet is not there.
+    pub(crate) fn between_cells(
+        &self,
+        kernel: &LoweredKernel,
+        memory: &Memory,
+        boundary: &[FacetSide],
+    ) -> Result<Vec<(u32, [u32; 2])>, SolveError> {
+        let is_cut = |side: &FacetSide| self.is_computed(side.cell) && !self.is_boundary(*side, boundary);
+        if let Some(side) = self.mesh.boundary().iter().find(|side| is_cut(side)) {
+            let (kernel, cell) = (kernel.kernel.name.clone(), self.cells[side.cell as usize]);
+            return Err(SolveError::NoNeighbour { kernel, cell });
+        }
+        let (pairs, _) = list_of(kernel, memory, LoweredRole::EntityCells).as_chunks::<2>();
+        let of_pair = |pair: &[i32; 2]| pair.map(|cell| cell as u32);
+        let all = (0..).zip(pairs.iter().map(of_pair));
+        Ok(all.filter(|(_, pair)| pair.iter().any(|cell| self.is_computed(*cell))).collect())
+    }
+
+    /// Whether the part computes what is of a cell.
+    pub(crate) fn is_computed(&self, cell: u32) -> bool {
+        self.computes[cell as usize]
+    }
+
+    fn is_boundary(&self, side: FacetSide, boundary: &[FacetSide]) -> bool {
+        let side = FacetSide { cell: self.cells[side.cell as usize] as u32, ..side };
+        boundary.binary_search(&side).is_ok()
     }
 }
 

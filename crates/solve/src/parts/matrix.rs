@@ -99,6 +99,12 @@ fn split(pattern: &CsrPattern, layout: &PartLayout) -> [Rows; 2] {
     all
 }
 
+/// The pattern of owned rows in owned columns, from that of the part's mesh.
+pub(crate) fn own_pattern(pattern: &CsrPattern, layout: &PartLayout) -> CsrPattern {
+    let [own, _] = split(pattern, layout);
+    CsrPattern::of_block_rows(own.starts, own.columns, [1, 1])
+}
+
 impl PartMatrix {
     /// A matrix whose entries are among those of the part's mesh, which have this pattern; its values are
     /// poison.

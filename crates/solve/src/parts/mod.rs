@@ -10,6 +10,8 @@
 //! Saad 2003, §11.5.6: distributed sparse products. The division is that of Berger & Bokhari 1987.
 
 mod communicator;
+mod costs;
+mod exchange;
 mod form;
 mod halo;
 mod host;
@@ -24,10 +26,13 @@ mod wire;
 
 pub use communicator::{Alone, Communicator, Repeatable};
 pub(crate) use communicator::{Guard, number};
+pub use costs::ExchangeCosts;
+pub use exchange::{Exchange, UnknownExchange};
 pub use form::{PartForm, PartFormOperator};
 pub use halo::Halo;
 pub use host::{HostCommunicator, Messages};
 pub use layout::{PartLayout, PartMesh, layouts};
+pub(crate) use matrix::own_pattern;
 pub use matrix::{PartMatrix, PartRows, SystemMatrix};
 #[cfg(feature = "cuda")]
 pub use nccl::NcclCommunicator;

@@ -21,13 +21,17 @@ use kingpost_strategies::Mapping;
 
 const DEGREE: usize = 2;
 
-/// `∇v·(1 + u²)∇p + v p` of a given `u`, on a space of vectors, and `2 v p` on the boundary.
-fn form(space: &FunctionSpace) -> Form {
+/// `∇v·(1 + u²)∇p + v p` of a given `u`, on a space of vectors, and `2 v p` on the boundary; with jumps of
+/// gradients over facets between cells, which read both of them.
+fn form(space: &FunctionSpace, has_jumps: bool) -> Form {
     let u = coefficient("u", space);
     let (p, v) = (trial(space), test(space));
     let kappa = 1.0 + dot(u.clone(), u);
-    let form = (kappa * inner(grad(p.clone()), grad(v.clone())) + inner(p.clone(), v.clone())) * dx()
-        + 2.0 * inner(p, v) * ds();
+    let mut form = (kappa * inner(grad(p.clone()), grad(v.clone())) + inner(p.clone(), v.clone())) * dx()
+        + 2.0 * inner(p.clone(), v.clone()) * ds();
+    if has_jumps {
+        form = form + 0.05 * inner(jump(grad(p)), jump(grad(v))) * dS();
+    }
     action(form, coefficient("du", space))
 }
 
@@ -73,6 +77,14 @@ fn results(
     Ok([product, download_values(device, &x)?])
 }
 
+/// How a form is computed on parts.
+#[derive(Clone, Copy, Debug, Default)]
+struct How {
+    /// Whether each cell is of one part.
+    has_sums: bool,
+    has_jumps: bool,
+}
+
 struct Whole {
     mesh: Mesh,
     numbering: Numbering,
@@ -103,8 +115,8 @@ impl Whole {
         self.space.components()
     }
 
-    fn on_one(&self, device: &dyn Device) -> Results {
-        let programs = programs(device, &form(&self.space));
+    fn on_one(&self, device: &dyn Device, how: How) -> Results {
+        let programs = programs(device, &form(&self.space, how.has_jumps));
         let inputs = Inputs::new().field("u", self.u.clone()).field("du", self.u.clone());
         let arrays = &mut Arrays::default();
         let form =
@@ -124,7 +136,7 @@ impl Whole {
         device: &dyn Device,
         communicator: &dyn Communicator,
         (part, layout): (&PartMesh, &PartLayout),
-        has_sums: bool,
+        how: How,
     ) -> Result<(Vec<usize>, Results), SolveError> {
         let components = self.components();
         let whole =
@@ -133,13 +145,13 @@ impl Whole {
         let owned: Vec<usize> = layout.owned.iter().map(|unknown| whole(*unknown as usize)).collect();
         let u = of_mesh(&self.u);
         let inputs = Inputs::new().field("u", u.clone()).field("du", u.clone());
-        let programs = programs(device, &form(&self.space));
+        let programs = programs(device, &form(&self.space, how.has_jumps));
         let form = PartForm::new(device, &programs, (part, layout, &self.boundary), &inputs, &["u", "du"])?;
         let fixed = (0..).zip(&part.dofs).filter(|(_, dof)| self.fixed.contains(dof)).map(|(place, _)| place);
         let fixed = prescribed(fixed, components);
         let constraints = Constraints::without_matrix(device, part.dofs.len() * components, &fixed)?;
         let (u, halo) =
-            (buffer_of(device, &u)?, if has_sums { Halo::with_sums } else { Halo::new }(device, layout)?);
+            (buffer_of(device, &u)?, if how.has_sums { Halo::with_sums } else { Halo::new }(device, layout)?);
         let operator = PartFormOperator::new(device, &form, &constraints, (vec![&u, &u], 1), &halo)?;
         let b: Vec<f64> = owned.iter().map(|unknown| self.b[*unknown]).collect();
         Ok((owned, results(device, communicator, &operator, &b)?))
@@ -161,23 +173,27 @@ impl Whole {
         (meshes, layouts)
     }
 
-    fn parts(&self, parts: usize) -> (Vec<PartMesh>, Vec<PartLayout>) {
+    fn parts(&self, parts: usize, has_neighbours: bool) -> (Vec<PartMesh>, Vec<PartLayout>) {
         let dim = self.mesh.shape().dim();
         let partition = Partition::bisect(&self.numbering.dof_points(&self.mesh), dim, parts).unwrap();
-        let mesh = |part| PartMesh::new(&self.mesh, &self.numbering, &partition, part).unwrap();
+        let of_part = if has_neighbours { PartMesh::with_neighbours } else { PartMesh::new };
+        let mesh = |part| of_part(&self.mesh, &self.numbering, &partition, part).unwrap();
         let meshes: Vec<PartMesh> = (0..parts).map(mesh).collect();
         let layouts = layouts(&partition, &meshes, self.components());
         (meshes, layouts)
     }
 
-    fn on_parts(&self, devices: &[&dyn Device], has_sums: bool) -> Results {
-        let (meshes, layouts) =
-            if has_sums { self.parts_of_cells(devices.len()) } else { self.parts(devices.len()) };
+    fn on_parts(&self, devices: &[&dyn Device], how: How) -> Results {
+        let (meshes, layouts) = if how.has_sums {
+            self.parts_of_cells(devices.len())
+        } else {
+            self.parts(devices.len(), how.has_jumps)
+        };
         let communicators = HostCommunicator::of_devices(devices);
         let all = communicators.into_iter().zip(devices).zip(meshes.iter().zip(&layouts));
         type OfPart<'p> = ((HostCommunicator<'p>, &'p &'p dyn Device), (&'p PartMesh, &'p PartLayout));
         let of_part =
-            |((communicator, device), part): OfPart<'_>| self.on_part(*device, &communicator, part, has_sums);
+            |((communicator, device), part): OfPart<'_>| self.on_part(*device, &communicator, part, how);
         let has_ended = |error: &_| matches!(error, SolveError::PartEnded { .. });
         let found = in_parts(all, of_part, of_part, has_ended).unwrap();
         let mut whole = [(); 2].map(|()| vec![f64::NAN; self.u.len()]);
@@ -201,33 +217,41 @@ fn parts_apply_what_the_whole_applies() {
         (Mesh::unit_cube(2).unwrap(), 3, 2),
     ] {
         let whole = Whole::new(mesh, components);
-        let expected = whole.on_one(devices[0]);
-        for has_sums in [false, true] {
-            let found = whole.on_parts(&devices[..parts], has_sums);
+        for how in [
+            How::default(),
+            How { has_sums: true, ..How::default() },
+            How { has_jumps: true, ..How::default() },
+        ] {
+            let expected = whole.on_one(devices[0], how);
+            let found = whole.on_parts(&devices[..parts], how);
             // sums in another order, and a residual of 1e-12 times a condition below 1e4
             for ((expected, found), tolerance) in expected.iter().zip(&found).zip([1e-12, 1e-8]) {
                 let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
                 let worst = expected.iter().zip(found).map(|(a, b)| (a - b).abs());
                 let worst = worst.fold(0.0, |most: f64, error| if error <= most { most } else { error });
-                assert!(worst <= tolerance * largest, "{parts} parts, {components} components: {worst:e}");
+                assert!(
+                    worst <= tolerance * largest,
+                    "{parts} parts, {components} components, {how:?}: {worst:e}"
+                );
             }
         }
     }
 }
 
 #[test]
-fn integrals_over_facets_inside_are_refused() {
-    let whole = Whole::new(Mesh::unit_square(2).unwrap(), 1);
-    let (meshes, layouts) = whole.parts(2);
+fn integrals_over_facets_whose_cells_are_not_there_are_refused() {
+    let whole = Whole::new(Mesh::unit_square(6).unwrap(), 1);
+    let (meshes, layouts) = whole.parts(2, false);
     let space = &whole.space;
     let on_facets = inner(jump(coefficient("du", space)), jump(test(space))) * dS();
     let device = open("c").unwrap();
     let programs = programs(&*device, &on_facets);
     let inputs = Inputs::new().field("du", vec![0.0; meshes[0].dofs.len()]);
     let refused =
-        PartForm::new(&*device, &programs, (&meshes[0], &layouts[0], &[]), &inputs, &["du"]).err().unwrap();
+        PartForm::new(&*device, &programs, (&meshes[0], &layouts[0], &whole.boundary), &inputs, &["du"]);
+    let refused = refused.err().unwrap();
     assert!(
-        refused.to_string().contains("needed integrals over all cells or the whole boundary"),
+        refused.to_string().contains("make the parts' meshes by `PartMesh::with_neighbours`"),
         "{refused}"
     );
 }

@@ -9,9 +9,9 @@ use kingpost_fem::sparse::{CsrPart, CsrPattern};
 use kingpost_runtime::{Buffer, Device, buffer_of, download_values, open, upload_values};
 use kingpost_sample::{is_long_run, seed};
 use kingpost_solve::{
-    Communicator, ConjugateGradients, Diagonal, Gmres, GmresOptions, Halo, HostCommunicator, LinearChoice,
-    LinearMethod, LinearReport, LinearSolver, PartLayout, PartMesh, PartRows, Partition, Preconditioning,
-    Queue, SolveError, SystemMatrix, layouts, run,
+    Communicator, ConjugateGradients, Diagonal, Exchange, ExchangeCosts, Gmres, GmresOptions, Halo,
+    HostCommunicator, LinearChoice, LinearMethod, LinearReport, LinearSolver, PartLayout, PartMesh, PartRows,
+    Partition, PreconditionerKind, Preconditioning, Queue, SolveError, SystemMatrix, Unknowns, layouts, run,
 };
 
 /// What solves a system in parts.
@@ -20,7 +20,7 @@ enum By {
     ConjugateGradients,
     Gmres,
     /// By name.
-    Solver,
+    Solver(LinearChoice),
 }
 
 /// A mesh with a random matrix that has the pattern of its elements.
@@ -101,9 +101,11 @@ impl Whole {
                 let mut solver = Gmres::new(device, n, options)?;
                 solver.solve_over(communicator, &matrix, Some(&diagonal), &right, &x)?
             }
-            By::Solver => {
+            By::Solver(choice) => {
                 let matrix = SystemMatrix::Part(Box::new(matrix));
-                let mut solver = LinearSolver::of_part(device, n, LinearChoice::default(), TIGHT)?;
+                // components that are no displacements need no points
+                let unknowns = Unknowns { components: self.components, points: Vec::new(), dim: 3 };
+                let mut solver = LinearSolver::of_part(device, (&pattern, layout), &unknowns, choice, TIGHT)?;
                 solver.prepare_over(communicator, matrix.own(), None)?;
                 solver.solve_over(communicator, &matrix, &right, &x)?
             }
@@ -206,17 +208,69 @@ fn every_solver_of_parts_has_the_solution_of_the_whole() {
     b.iter_mut().zip(1..).for_each(|(b, k)| *b *= f64::from(k));
     let expected = eliminated(whole.dense.clone(), b.clone());
     let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+    let of = |method, preconditioner| By::Solver(LinearChoice { method, preconditioner });
+    let (cg, gmres) = (LinearMethod::ConjugateGradients, LinearMethod::Gmres);
+    let jacobi = of(cg, PreconditionerKind::Jacobi);
     // squares of the last one are zero, and parts have to scale by the same power of two
-    for (by, size) in [(By::Gmres, 1.0), (By::Solver, 1.0), (By::Solver, 1e-180)] {
+    for (by, size) in [
+        (By::Gmres, 1.0),
+        (jacobi, 1.0),
+        (jacobi, 1e-180),
+        (of(gmres, PreconditionerKind::Jacobi), 1.0),
+        (of(gmres, PreconditionerKind::Amg), 1.0),
+    ] {
         let of_size: Vec<f64> = b.iter().map(|b| b * size).collect();
         let (report, x) = whole.solve(&devices, &of_size, (by, true));
-        assert!(report.converged() && report.iterations() > 10, "{size:e}, seed {seed}: {report:?}");
+        assert!(report.converged() && report.iterations() > 3, "{size:e}, seed {seed}: {report:?}");
         let worst = x.iter().zip(&expected).fold(0.0_f64, |most, (a, b)| most.max((a / size - b).abs()));
         assert!(worst <= 1e-10 * largest, "{size:e}, seed {seed}: {worst:e}");
     }
-    let choice = LinearChoice { method: LinearMethod::Gmres, ..LinearChoice::default() };
-    let refused = LinearSolver::of_part(devices[0], 4, choice, TIGHT).err().unwrap();
-    assert!(matches!(refused, SolveError::PartsChoice { .. }), "{refused}");
+    let (meshes, layouts) = whole.parts(2);
+    let pattern = pattern_of(&meshes[0].numbering, 1);
+    let unknowns = Unknowns { components: 1, points: Vec::new(), dim: 2 };
+    for (method, preconditioner) in
+        [(LinearMethod::BiCgStab, PreconditionerKind::Jacobi), (cg, PreconditionerKind::Chebyshev)]
+    {
+        let choice = LinearChoice { method, preconditioner };
+        let refused = LinearSolver::of_part(devices[0], (&pattern, &layouts[0]), &unknowns, choice, TIGHT)
+            .err()
+            .unwrap();
+        assert!(matches!(refused, SolveError::PartsChoice { .. }), "{refused}");
+    }
+}
+
+/// With a block a part and all unknowns in blocks of it: fewer iterations than by the diagonal, and the same solution.
+#[test]
+fn blocks_of_parts_take_fewer_iterations_than_the_diagonal() {
+    let seed = seed();
+    let mut numbers = Numbers(seed);
+    let pool = devices(3);
+    let devices: Vec<&dyn Device> = pool.iter().map(|device| &**device).collect();
+    let whole = Whole::new(Mesh::unit_square(9).unwrap(), 1, 2, &mut numbers);
+    let b = numbers.list(whole.dense.len());
+    let expected = eliminated(whole.dense.clone(), b.clone());
+    let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+    let kinds = [PreconditionerKind::Jacobi, PreconditionerKind::BlockJacobi, PreconditionerKind::Amg];
+    let iterations = kinds.map(|preconditioner| {
+        let choice = LinearChoice { method: LinearMethod::ConjugateGradients, preconditioner };
+        let (report, x) = whole.solve(&devices, &b, (By::Solver(choice), true));
+        assert!(report.converged(), "{choice}, seed {seed}: {report:?}");
+        let worst = x.iter().zip(&expected).fold(0.0_f64, |most, (a, b)| most.max((a - b).abs()));
+        assert!(worst <= 1e-10 * largest, "{choice}, seed {seed}: {worst:e}");
+        report.iterations()
+    });
+    assert!(iterations[2] < iterations[0], "seed {seed}: {iterations:?}");
+}
+
+#[test]
+fn costs_of_exchanges_are_those_of_messages() {
+    let pool = devices(2);
+    let devices: Vec<&dyn Device> = pool.iter().map(|device| &**device).collect();
+    let costs = ExchangeCosts::measure(&devices, Exchange::Host).unwrap();
+    // a megabyte through the memory of the host takes longer than a number
+    assert!(costs.byte_s > 0.0 && costs.byte_s < 1e-3 && costs.latency_s < 1.0, "{costs:?}");
+    let alone = ExchangeCosts::measure(&devices[..1], Exchange::Host).unwrap();
+    assert_eq!(alone, ExchangeCosts { launch_s: 0.0, sum_s: 0.0, latency_s: 0.0, byte_s: 0.0 });
 }
 
 #[test]
