@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Times conjugate gradients for Poisson's equation, P2 on tetrahedra, on one device or several.
+"""Times conjugate gradients for Poisson's equation on one device or several: P2 on tetrahedra, or Q6 on hexahedra with
+the nodes as points (bake-off problem 5).
 
     python3 scripts/scale_parts.py --devices cuda:0,cuda:1 --cells 107x107x214
+    python3 scripts/scale_parts.py --devices cuda:0,cuda:1 --cells 36x36x72 --hexahedra
     python3 scripts/scale_parts.py --write-form poisson.json    # where UFL is
     python3 scripts/scale_parts.py --devices cuda:0 --cells 107x107x107 --form poisson.json
 
-A box of boxes, six tetrahedra each, is divided in slabs along its third side, one a device. Two numbers of
-iterations are timed twice each, and the difference of the shortest times counts: setup and copies fall out. The
-action is compared with that of one device, `c`, on a small box first. A line of JSON is printed.
+A box of boxes, of six tetrahedra or one hexahedron each, is divided in slabs along its third side, one a device;
+`--all` times all numbers of the devices, on boxes that grow with them and on the given one. Two numbers of iterations
+are timed twice each, and the difference of the shortest times counts: setup and copies fall out. The action is compared
+with that of one device, `c`, on a small box first. A line of JSON is printed for each.
 """
 
 import argparse
@@ -18,8 +21,13 @@ import time
 
 import numpy as np
 import kingpost
+from kingpost import _kingpost
+from kingpost.choice import exchange_costs
 
 ITERATIONS = (96, 288)
+DEGREE = 6
+#: The mapping of hexahedra: the fastest one on an H200 (results/h200/dolfinx_benchmark.md).
+LINES = {"strategy": "factorised_lines", "cells": 1, "literal_tables": False}
 #: The corners of the edges of a tetrahedron in basix's order.
 EDGES = [(2, 3), (1, 3), (1, 2), (0, 3), (0, 2), (0, 1)]
 
@@ -35,13 +43,13 @@ def form():
     return dumps(export_form(ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx, names={u: "u"}))
 
 
-def box(counts, parts):
-    """The arrays of a box, the part of each cell, and the degrees of freedom where x is 0 or 1. Degrees of freedom
-    are numbered as the points of a grid with two intervals a box."""
-    fine, coarse = [2 * n + 1 for n in counts], [n + 1 for n in counts]
-    number = lambda at, shape: at[0] + shape[0] * (at[1] + shape[1] * at[2])  # noqa: E731
-    k, j, i = np.meshgrid(*[np.arange(n, dtype="i4") for n in reversed(counts)], indexing="ij")
-    at = np.stack([i.ravel(), j.ravel(), k.ravel()])
+def number(at, shape):
+    """The numbers of points of a grid, the first axis fastest."""
+    return at[0] + shape[0] * (at[1] + shape[1] * at[2])
+
+
+def tetrahedra(at, fine, coarse):
+    """The degrees of freedom and the vertices of the six tetrahedra of boxes."""
     dofs = np.empty((at.shape[1], 6, 10), "i4")
     nodes = np.empty((at.shape[1], 6, 4), "i4")
     for cell, order in enumerate(itertools.permutations(range(3))):
@@ -53,57 +61,105 @@ def box(counts, parts):
             nodes[:, cell, column] = number(at, coarse) + number(corner, coarse)
         for column, point in enumerate(points):
             dofs[:, cell, column] = number(2 * at, fine) + number(point, fine)
+    return dofs, nodes
+
+
+def hexahedra(at, fine, coarse, spaces):
+    """Likewise of hexahedra, whose nodes along an axis have the places of a grid, from the nodes of both spaces."""
+    found = []
+    for space, shape, step in ((spaces[1], fine, DEGREE), (spaces[0], coarse, 1)):
+        nodes = np.array(space["nodes"])
+        along = np.unique(nodes.round(12))
+        places = np.abs(nodes[:, :, None] - along).argmin(axis=2)
+        found.append((number(step * at, shape)[:, None] + number(places.T, shape)).astype("i4")[:, None])
+    return found
+
+
+def box(counts, parts, spaces=None):
+    """The arrays of a box, the part of each cell, and the degrees of freedom where x is 0 or 1. Degrees of freedom
+    are numbered as the points of a grid with as many intervals a box as the degree; of hexahedra from the `spaces`."""
+    degree = 2 if spaces is None else DEGREE
+    fine, coarse = [degree * n + 1 for n in counts], [n + 1 for n in counts]
+    k, j, i = np.meshgrid(*[np.arange(n, dtype="i4") for n in reversed(counts)], indexing="ij")
+    at = np.stack([i.ravel(), j.ravel(), k.ravel()])
+    dofs, nodes = tetrahedra(at, fine, coarse) if spaces is None else hexahedra(at, fine, coarse, spaces)
     # cubes of the first side's length
     z, y, x = np.meshgrid(*[np.arange(n) / counts[0] for n in reversed(coarse)], indexing="ij")
-    owners = np.repeat((at[2].astype("i8") * parts // counts[2]).astype("i4"), 6)
+    owners = np.repeat((at[2].astype("i8") * parts // counts[2]).astype("i4"), dofs.shape[1])
     n = int(np.prod(fine))
     along = np.arange(n) % fine[0]
-    arrays = {"x": np.stack([x.ravel(), y.ravel(), z.ravel()], axis=1), "x_dofs": nodes.reshape(-1, 4)}
-    arrays["p2_dofs"] = dofs.reshape(-1, 10)
-    return arrays, owners, n, np.flatnonzero((along == 0) | (along == fine[0] - 1))
+    names = ("x", "x_dofs", "p2_dofs") if spaces is None else ("coords", "cell_vertices", "dofs")
+    arrays = [np.stack([x.ravel(), y.ravel(), z.ravel()], axis=1), nodes.reshape(-1, nodes.shape[2]), dofs.reshape(-1, dofs.shape[2])]
+    return dict(zip(names, arrays)), owners, n, np.flatnonzero((along == 0) | (along == fine[0] - 1))
 
 
-def difference(text, devices):
-    """The largest difference of an action from that of one device, relative to its largest entry."""
-    arrays, owners, n, _ = box((6, 6, 12), len(devices))
-    u = np.random.default_rng(1).standard_normal(n)
-    one, several = np.zeros(n), np.zeros(n)
-    kingpost.jit(text, "c")(one, u=u, **arrays)
-    kingpost.jit(text, devices=devices).divide(owners=owners, u=u, **arrays)(several)
-    return float(abs(one - several).max() / abs(one).max())
+class Problem:
+    """A form for several devices, and boxes for it."""
 
+    def __init__(self, text, mapping, spaces):
+        self._form, self._mapping, self._spaces = text, mapping, spaces
 
-def timed(text, devices, counts):
-    arrays, owners, n, fixed = box(counts, len(devices))
-    start = time.perf_counter()
-    division = kingpost.jit(text, devices=devices).divide(owners=owners, u=np.zeros(n), **arrays)
-    divided = time.perf_counter() - start
-    b = np.sin(np.arange(n))
-    seconds = {count: [] for count in ITERATIONS}
-    # cards load and record kernels in the first solve
-    for count in (ITERATIONS[0], *ITERATIONS, *ITERATIONS):
-        solution = division.solve(b, fixed=fixed, relative=0.0, max_iterations=count)
-        assert solution.iterations == count, solution
-        seconds[count].append(solution.seconds)
-    few, many = (min(seconds[count][-2:]) for count in ITERATIONS)
-    per_iteration = (many - few) / (ITERATIONS[1] - ITERATIONS[0])
-    return {"unknowns": n, "exchange": division.exchange, "iteration_s": per_iteration, "divide_s": divided}
+    def on(self, devices):
+        return kingpost.jit(self._form, devices=devices, mapping=self._mapping)
+
+    def difference(self, devices, overlap):
+        """The largest difference of an action from that of one device, relative to its largest entry."""
+        arrays, owners, n, _ = box((3, 3, 2 * len(devices)), len(devices), self._spaces)
+        u = np.random.default_rng(1).standard_normal(n)
+        one, several = np.zeros(n), np.zeros(n)
+        kingpost.jit(self._form, "c")(one, u=u, **arrays)
+        self.on(devices).divide(owners=owners, overlap=overlap, u=u, **arrays)(several)
+        return float(abs(one - several).max() / abs(one).max())
+
+    def timed(self, devices, counts, overlap):
+        arrays, owners, n, fixed = box(counts, len(devices), self._spaces)
+        start = time.perf_counter()
+        division = self.on(devices).divide(owners=owners, overlap=overlap, u=np.zeros(n), **arrays)
+        divided = time.perf_counter() - start
+        b = np.sin(np.arange(n))
+        seconds = {count: [] for count in ITERATIONS}
+        # cards load and record kernels in the first solve
+        for count in (ITERATIONS[0], *ITERATIONS, *ITERATIONS):
+            solution = division.solve(b, fixed=fixed, relative=0.0, max_iterations=count)
+            assert solution.iterations == count, solution
+            seconds[count].append(solution.seconds)
+        few, many = (min(seconds[count][-2:]) for count in ITERATIONS)
+        per_iteration = (many - few) / (ITERATIONS[1] - ITERATIONS[0])
+        costs = exchange_costs(tuple(devices))
+        found = {"devices": devices, "cells": counts, "overlap": overlap, "unknowns": n, "exchange": division.exchange}
+        found |= {"iteration_s": per_iteration, "divide_s": divided, "work": vars(division.work()), "costs": vars(costs)}
+        return found
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--devices", default="c", help="names, with commas between them")
     parser.add_argument("--cells", default="8x8x8", help="boxes along each side")
+    parser.add_argument("--hexahedra", action="store_true", help="Q6 on hexahedra in place of P2 on tetrahedra")
+    parser.add_argument("--no-overlap", action="store_true", help="compute each cell once, and exchange what it adds")
+    parser.add_argument("--all", action="store_true", help="all numbers of devices, weak and strong; cells are those of all")
     parser.add_argument("--form", type=pathlib.Path, help="a file that --write-form wrote, where UFL is missing")
     parser.add_argument("--write-form", type=pathlib.Path, metavar="FILE", help="write the form and end")
     args = parser.parse_args()
     if args.write_form:
         args.write_form.write_text(form())
         return
-    text = args.form.read_text() if args.form else form()
+    if args.hexahedra:
+        text = _kingpost.form_json("bp5", 3, DEGREE)
+        problem = Problem(text, LINES, json.loads(text)["spaces"])
+    else:
+        problem = Problem(args.form.read_text() if args.form else form(), None, None)
     devices, counts = args.devices.split(","), tuple(map(int, args.cells.split("x")))
-    found = {"devices": devices, "cells": counts, "difference": difference(text, devices)}
-    print(json.dumps(found | timed(text, devices, counts)))
+    overlap = not args.no_overlap
+    print(json.dumps({"difference": problem.difference(devices, overlap)}), flush=True)
+    cases = [(devices, counts)]
+    if args.all:
+        numbers = range(1, len(devices))
+        cases += [(devices[:n], (*counts[:2], counts[2] * n // len(devices))) for n in numbers]
+        cases += [(devices[:n], counts) for n in numbers]
+        cases += [(devices, (*counts[:2], counts[2] // len(devices)))]
+    for some, size in cases:
+        print(json.dumps(problem.timed(some, size, overlap)), flush=True)
 
 
 if __name__ == "__main__":

@@ -541,7 +541,7 @@ def jit(
 
     ``form`` is a form of UFL or (nested) lists of them, as ``ufl.extract_blocks`` returns them, the JSON of one
     (text, or a path that ends in ``.json``), or a name of :func:`kingpost.forms`, to which ``dim`` and ``degree``
-    belong. Further arguments go to :func:`kingpost.export.export_form`, such as ``scalar="complex128"`` for a complex
+    belong: an operator on Lagrange elements of simplices, or a bake-off problem on squares and cubes. Further arguments go to :func:`kingpost.export.export_form`, such as ``scalar="complex128"`` for a complex
     form. ``position_width`` is the number of components of a position, if it is more than space has dimensions.
     ``matrix`` is what a bilinear form becomes: the matrices of ``cells``, the ``diagonal`` of the assembled matrix, or a ``sparse`` matrix, which
     :meth:`Operator.assemble` returns. ``vector`` is what a linear form becomes: an ``assembled`` vector, to which a
@@ -665,4 +665,6 @@ def _forms(
     for name, value in (("dim", dim), ("degree", degree)):
         if not hasattr(value, "__index__") or value < 0:
             raise FormError(f"{name} is {value!r}, needed a positive integer")
+    if text in _kingpost.tabulated_forms():
+        return _kingpost.Form.json(_kingpost.form_json(text, dim, degree), position_width, matrix, vector, list(cell_values))
     return [_kingpost.Form.named(text, dim, degree)]

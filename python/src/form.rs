@@ -7,6 +7,7 @@ use crate::schedule::Engine;
 use crate::sparse::{Matrix, matrices};
 use kingpost::codegen::Options;
 use kingpost::forms::Relowered;
+use kingpost::forms::element::CellShape;
 use kingpost::forms::import::{Imported, from_json_with};
 use kingpost::forms::lowering::{
     LoweredKernel, LoweredRole, LoweringOptions, MatrixResult, TabulatedOptions, VectorResult, lower,
@@ -18,7 +19,7 @@ use kingpost::forms::strategies::{
 };
 use kingpost::forms::strategy::{Arguments, Question};
 use kingpost::forms::tabulated::IntegralType;
-use kingpost::kernels::Operator;
+use kingpost::kernels::{BakeOff, Operator};
 use kingpost::runtime::{Backend, Device};
 use kingpost::transforms::Recipe;
 use kingpost::tuning::known::{
@@ -76,17 +77,50 @@ fn over(kernel: &LoweredKernel) -> String {
 /// The names of the forms that this package knows.
 #[pyfunction]
 pub(crate) fn forms() -> Vec<&'static str> {
-    Operator::ALL.map(Operator::name).to_vec()
+    Operator::ALL.map(Operator::name).into_iter().chain(BakeOff::ALL.map(BakeOff::name)).collect()
 }
 
-/// The JSON of a form that this package knows, on Lagrange elements of affine simplices.
+/// Those of them whose kernels are made from their JSON, as those of forms of UFL.
+#[pyfunction]
+pub(crate) fn tabulated_forms() -> Vec<&'static str> {
+    BakeOff::ALL.map(BakeOff::name).to_vec()
+}
+
+/// A form that this package knows: operators on Lagrange elements of affine simplices, bake-off problems on
+/// squares and cubes; with the options of its kernel, and the name under which mappings are known.
+fn known_form(
+    name: &str,
+    dim: usize,
+    degree: usize,
+) -> Result<(kingpost::forms::form::Form, LoweringOptions, Option<String>), Failure> {
+    let refused = |e: &dyn std::fmt::Display| Failure::new("FormError", e.to_string());
+    if let Ok(problem) = name.parse::<BakeOff>() {
+        let cell = match dim {
+            2 => CellShape::Quadrilateral,
+            3 => CellShape::Hexahedron,
+            _ => return Err(refused(&format!("dim is {dim}: needed 2 or 3"))),
+        };
+        return Ok((
+            problem.action_on(cell, degree),
+            LoweringOptions::new(format!("{name}_{dim}d_q{degree}")),
+            None,
+        ));
+    }
+    let operator: Operator = name.parse().map_err(|e| refused(&e))?;
+    let form = operator.form(dim, degree).map_err(|e| refused(&e))?;
+    Ok((
+        form,
+        LoweringOptions::new(operator.kernel_name(dim, degree)),
+        Some(operator.action_name(dim, degree)),
+    ))
+}
+
+/// The JSON of a form that this package knows.
 #[pyfunction]
 pub(crate) fn form_json(py: Python<'_>, name: &str, dim: usize, degree: usize) -> PyResult<String> {
     failure::run(py, || {
         let refused = |e: &dyn std::fmt::Display| Failure::new("FormError", e.to_string());
-        let operator: Operator = name.parse().map_err(|e| refused(&e))?;
-        let form = operator.form(dim, degree).map_err(|e| refused(&e))?;
-        let options = LoweringOptions::new(operator.kernel_name(dim, degree));
+        let (form, options, _) = known_form(name, dim, degree)?;
         tabulate(&form, &options).map_err(|e| refused(&e))?.to_json().map_err(|e| refused(&e))
     })
 }
@@ -96,16 +130,12 @@ type Mapped = (Engine, String, String);
 
 #[pymethods]
 impl Form {
-    /// A form that is known by name, on Lagrange elements of affine simplices.
+    /// A form that is known by name.
     #[staticmethod]
     fn named(py: Python<'_>, name: &str, dim: usize, degree: usize) -> PyResult<Self> {
         failure::run(py, || {
-            let refused = |e: &dyn std::fmt::Display| Failure::new("FormError", e.to_string());
-            let operator: Operator = name.parse().map_err(|e| refused(&e))?;
-            let form = operator.form(dim, degree).map_err(|e| refused(&e))?;
-            let options = LoweringOptions::new(operator.kernel_name(dim, degree));
-            let lowered = lower(&form, &options).map_err(|e| refused(&e))?;
-            let case = Some(operator.action_name(dim, degree));
+            let (form, options, case) = known_form(name, dim, degree)?;
+            let lowered = lower(&form, &options).map_err(|e| Failure::new("FormError", e.to_string()))?;
             let (matrices, constants) = (Vec::new(), Vec::new());
             Ok(Self { lowered: Box::new(lowered), name: "cells".into(), case, dim, matrices, constants })
         })

@@ -76,5 +76,6 @@ fn _kingpost(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(command_line, m)?)?;
     m.add_function(wrap_pyfunction!(search_in, m)?)?;
     m.add_function(wrap_pyfunction!(form::form_json, m)?)?;
+    m.add_function(wrap_pyfunction!(form::tabulated_forms, m)?)?;
     m.add_function(wrap_pyfunction!(form::forms, m)?)
 }
