@@ -135,7 +135,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--devices", default="c", help="names, with commas between them")
     parser.add_argument("--cells", default="8x8x8", help="boxes along each side")
-    parser.add_argument("--hexahedra", action="store_true", help="Q6 on hexahedra in place of P2 on tetrahedra")
+    parser.add_argument("--hexahedra", action="store_true", help="Q6 on hexahedra instead of P2 on tetrahedra")
     parser.add_argument("--no-overlap", action="store_true", help="compute each cell once, and exchange what it adds")
     parser.add_argument("--all", action="store_true", help="all numbers of devices, weak and strong; cells are those of all")
     parser.add_argument("--form", type=pathlib.Path, help="a file that --write-form wrote, where UFL is missing")

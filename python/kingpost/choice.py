@@ -66,8 +66,9 @@ def exchange_costs(devices: tuple[str, ...]) -> ExchangeCosts:
 def iteration_seconds(work: Work, costs: ExchangeCosts) -> dict[int, float]:
     """Estimated seconds of an iteration on each number of devices up to that of the parts.
 
-    Work is divided evenly, but each device launches all kernels. Devices that share a processor slow each other down, by what was measured with all of them
-    at work. An iteration has two sums, and exchanges what is not hidden behind the entities that need none of it.
+    Work is divided evenly, but each device launches all kernels. Devices that share a processor slow each other down, by
+    what was measured with all of them at work. To that come two sums, and the exchange as far as it takes longer than
+    the entities that need none of it.
     """
     found = {}
     launches = min(work.launches * costs.launch, work.alone)

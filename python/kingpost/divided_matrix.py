@@ -30,7 +30,7 @@ class DividedMatrix(Division):
     """A sparse matrix on a mesh that is divided among devices, each of which assembles the rows of its part.
 
     :meth:`assemble` returns it, :meth:`product` multiplies by it and :meth:`solve` solves with it on the devices,
-    where it is assembled anew with the present values of functions.
+    where each call assembles it with the present values of functions.
     """
 
     def _check_options(self) -> None:
@@ -56,7 +56,7 @@ class DividedMatrix(Division):
         return matrix[1]
 
     def _pattern(self, part: int, places: dict[int, Array], chosen: list[tuple[OfMesh, Array]]) -> Pattern:
-        """That of a part, to which its kernels add on their entities."""
+        """The pattern of a part, to which its kernels add on their entities."""
         import numpy
 
         of_part, raw, extents, kernels = self._parts[part], [], [], []

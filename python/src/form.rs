@@ -80,7 +80,7 @@ pub(crate) fn forms() -> Vec<&'static str> {
     Operator::ALL.map(Operator::name).into_iter().chain(BakeOff::ALL.map(BakeOff::name)).collect()
 }
 
-/// Those of them whose kernels are made from their JSON, as those of forms of UFL.
+/// Forms whose kernels are made from their JSON, as those of forms of UFL.
 #[pyfunction]
 pub(crate) fn tabulated_forms() -> Vec<&'static str> {
     BakeOff::ALL.map(BakeOff::name).to_vec()

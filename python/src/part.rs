@@ -205,7 +205,7 @@ impl Part {
         rows.map_or(&self.result, |rows| rows.values())
     }
 
-    /// Computes the result anew.
+    /// Computes the result again, from zero.
     fn compute(&self, communicator: &dyn Communicator) -> Result<(), Stopped> {
         self.device.fill(self.result(), 0)?;
         let given: Vec<&Buffer> = self.fields.iter().collect();

@@ -2240,8 +2240,11 @@ fn a_problem_is_solved_on_several_devices() {
     assert!(error.contains("NCCL connects different cards, found `c`, `c`"), "{error}");
     let error = bad(&[&plane[..], &["--devices", "c,c", "--exchange", "mpi"]].concat(), 2);
     assert!(error.contains("no exchange `mpi`; use nccl or host"), "{error}");
-    let error = bad(&[&plane[..], &["--devices", "c,c", "--method", "gmres"]].concat(), 2);
-    assert!(error.contains("gmres, preconditioner jacobi on several devices"), "{error}");
+    // the preconditioner of each part is that of its own rows
+    let text = good(&[&plane[..], &["--devices", "c,opencl,c", "--preconditioner", "amg"]].concat());
+    assert!(text.contains("converged, residual") && iterations(&text) < of_one, "{alone}{text}");
+    let error = bad(&[&plane[..], &["--devices", "c,c", "--method", "bicgstab"]].concat(), 2);
+    assert!(error.contains("bicgstab, preconditioner jacobi on several devices: needed `cg` or `gmres`"), "{error}");
     let error = bad(&["solve", "poisson", "--dim", "2", "--cells", "1", "--devices", "c,c,c,c,c"], 2);
     assert!(error.contains("4 degrees of freedom make no 5 parts; use fewer devices"), "{error}");
 }

@@ -1,6 +1,7 @@
 //! Which part owns which degree of freedom.
 
 use crate::SolveError;
+use kingpost_fem::numbering::Numbering;
 use std::ops::Range;
 
 /// The owner of each degree of freedom.
@@ -54,6 +55,26 @@ impl Partition {
             *count += 1;
         }
         Ok(Self { owners, places, counts })
+    }
+
+    /// The one for which each cell is of one part, such as METIS finds: the first part that has a cell with
+    /// a degree of freedom owns it.
+    ///
+    /// # Errors
+    /// [`SolveError::Length`] if there is not a part for each cell; as [`Partition::of_owners`].
+    pub fn of_cells(numbering: &Numbering, part_of: &[u32], parts: usize) -> Result<Self, SolveError> {
+        let n_cells = numbering.dofs().len().checked_div(numbering.dofs_per_cell()).unwrap_or(0);
+        if part_of.len() != n_cells {
+            return Err(SolveError::Length { what: "parts of cells", found: part_of.len(), needed: n_cells });
+        }
+        let mut owners = vec![u32::MAX; numbering.n_dofs()];
+        for (cell, part) in part_of.iter().enumerate() {
+            for dof in numbering.cell(cell) {
+                let owner = &mut owners[*dof as usize];
+                *owner = (*owner).min(*part);
+            }
+        }
+        Self::of_owners(owners, parts)
     }
 
     /// How many degrees of freedom each part owns.

@@ -161,11 +161,10 @@ impl Whole {
     fn parts_of_cells(&self, parts: usize) -> (Vec<PartMesh>, Vec<PartLayout>) {
         let n = self.mesh.n_cells();
         let part_of = |cell: usize| cell * parts / n;
-        let mut owners = vec![u32::MAX; self.numbering.n_dofs()];
-        for cell in (0..n).rev() {
-            self.numbering.cell(cell).iter().for_each(|dof| owners[*dof as usize] = part_of(cell) as u32);
-        }
-        let partition = Partition::of_owners(owners, parts).unwrap();
+        let all: Vec<u32> = (0..n).map(|cell| part_of(cell) as u32).collect();
+        let partition = Partition::of_cells(&self.numbering, &all, parts).unwrap();
+        let refused = Partition::of_cells(&self.numbering, &all[1..], parts).err().unwrap();
+        assert!(matches!(refused, SolveError::Length { what: "parts of cells", .. }), "{refused}");
         let cells = |part| (0..n).filter(|cell| part_of(*cell) == part).collect();
         let mesh = |part| PartMesh::of_cells(&self.mesh, &self.numbering, cells(part)).unwrap();
         let meshes: Vec<PartMesh> = (0..parts).map(mesh).collect();
