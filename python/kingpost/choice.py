@@ -59,7 +59,7 @@ class Work:
 
 @lru_cache(maxsize=32)
 def exchange_costs(devices: tuple[str, ...]) -> ExchangeCosts:
-    """Those of some devices, measured once in a process."""
+    """The costs between some devices, measured once in a process."""
     return ExchangeCosts(*_kingpost.exchange_costs(list(devices)))
 
 

@@ -2244,7 +2244,10 @@ fn a_problem_is_solved_on_several_devices() {
     let text = good(&[&plane[..], &["--devices", "c,opencl,c", "--preconditioner", "amg"]].concat());
     assert!(text.contains("converged, residual") && iterations(&text) < of_one, "{alone}{text}");
     let error = bad(&[&plane[..], &["--devices", "c,c", "--method", "bicgstab"]].concat(), 2);
-    assert!(error.contains("bicgstab, preconditioner jacobi on several devices: needed `cg` or `gmres`"), "{error}");
+    assert!(
+        error.contains("bicgstab, preconditioner jacobi on several devices: needed `cg` or `gmres`"),
+        "{error}"
+    );
     let error = bad(&["solve", "poisson", "--dim", "2", "--cells", "1", "--devices", "c,c,c,c,c"], 2);
     assert!(error.contains("4 degrees of freedom make no 5 parts; use fewer devices"), "{error}");
 }
