@@ -873,6 +873,12 @@ class Steps:
         """Says where the iterations of loops run. Another name of `tag`."""
         ...
 
+    def use_double_single(
+        self,
+    ) -> Made:
+        """Computes with reals of 64 bits as pairs of `f32`."""
+        ...
+
     def use_symmetry(
         self,
         var: Name,

@@ -5,6 +5,7 @@
 mod support;
 
 mod actions;
+mod double_single;
 mod exactness;
 mod fewest_operations;
 mod hip;

@@ -6,6 +6,7 @@ mod support;
 
 mod attention;
 mod contraction;
+mod double_single;
 mod intrinsics;
 mod long_sums;
 mod matrix_cores;

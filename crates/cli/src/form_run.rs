@@ -13,6 +13,8 @@ use kingpost::forms::lowering::LoweredForm;
 use kingpost::forms::mesh::{Mesh, MeshCounts};
 use kingpost::ir::Kernel;
 use kingpost::runtime::{Device, TimingOptions};
+use kingpost::transforms::Recipe;
+use kingpost::transforms::keeps::Order;
 use kingpost::tuning::known::Sought;
 use kingpost::{Loaded, Problem, RelativeError, SetUp, kernel_work, set_up_with};
 use std::time::Instant;
@@ -88,14 +90,24 @@ pub fn run(args: &RunArgs, source: &Source) -> Result<(), Failure> {
     if let Some(dir) = &args.save_dir {
         out(&report.save(dir)?)?;
     }
-    match error.is_within(TOLERANCE) {
+    let tolerance = tolerance(&transformed.recipe);
+    match error.is_within(tolerance) {
         true => Ok(()),
         false => {
             let kernel = &transformed.kernel;
             let accused = Accused { device: &*device, kernel, program: &program, memory: &memory };
-            Err(wrong(args, &accused, &problem, error, seed))
+            Err(wrong(args, &accused, &problem, (error, tolerance), seed))
         }
     }
+}
+
+/// How far a result may be from its reference: as far as the steps that keep the fewest digits say.
+fn tolerance(recipe: &Recipe) -> f64 {
+    let digits = recipe.steps.iter().map(|step| match step.keeps().order {
+        Order::Within(digits) => 10.0_f64.powi(-(digits as i32)),
+        Order::Bits | Order::Numbers | Order::Reassociated | Order::Identities => TOLERANCE,
+    });
+    digits.fold(TOLERANCE, f64::max)
 }
 
 /// Who is to blame for a result that is wrong.
@@ -103,16 +115,16 @@ fn wrong(
     args: &RunArgs,
     accused: &Accused<'_>,
     problem: &Problem,
-    error: RelativeError,
+    (error, tolerance): (RelativeError, f64),
     seed: u64,
 ) -> Failure {
     let (l2, max) = (error.l2, error.max);
     let what = format!(
-        "relative error {l2:.1e} (Euclidean norm), {max:.1e} (maximum norm), needed at most {TOLERANCE:e}; seed {seed}"
+        "relative error {l2:.1e} (Euclidean norm), {max:.1e} (maximum norm), needed at most {tolerance:e}; seed {seed}"
     );
     let blame = accused.blame(&|loaded| {
         loaded.launch()?;
-        Ok(problem.relative_error(&loaded.f64s(problem.output())?)?.is_within(TOLERANCE))
+        Ok(problem.relative_error(&loaded.f64s(problem.output())?)?.is_within(tolerance))
     });
     accused.verdict(&blame, &what, args.save_dir.as_deref())
 }

@@ -2,6 +2,7 @@
 
 use crate::complex::ComplexOp;
 pub use crate::declaration::{Declare, Pointee};
+use crate::double_single::PairOp;
 use kingpost_analysis::placement::Scope;
 use kingpost_ir::{InsnId, MathFn, ScalarType, UpdateOp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -229,6 +230,8 @@ pub enum Expr {
     Call(MathFn, ScalarType, Vec<Expr>),
     /// An operation on complex numbers of a type.
     Complex(ComplexOp, ScalarType, Vec<Expr>),
+    /// An operation on pairs of `f32`.
+    Pair(PairOp, Vec<Expr>),
     /// A call of an integer function at a type.
     IntCall(IntFn, ScalarType, Box<Expr>, Box<Expr>),
     /// A call of a mathematical function for each lane of vectors of a type and width (C only).
@@ -374,9 +377,10 @@ impl Expr {
                 ([Some(a), None, None], &[])
             }
             Self::Binary(_, a, b) | Self::IntCall(_, _, a, b) => ([Some(a), Some(b), None], &[]),
-            Self::Call(_, _, args) | Self::Complex(_, _, args) | Self::LanesCall(_, _, _, args) => {
-                ([None; 3], args)
-            }
+            Self::Call(_, _, args)
+            | Self::Complex(_, _, args)
+            | Self::Pair(_, args)
+            | Self::LanesCall(_, _, _, args) => ([None; 3], args),
             Self::Select(c, a, b) => ([Some(c), Some(a), Some(b)], &[]),
             Self::Vector { lanes, .. } => ([None; 3], lanes),
         };
@@ -390,9 +394,10 @@ impl Expr {
             Self::Load(place) => place.offset.iter_mut().map(|e| &mut **e).collect(),
             Self::Neg(a) | Self::Not(a) | Self::Cast(_, a) | Self::Half(_, _, a) => vec![a],
             Self::Binary(_, a, b) | Self::IntCall(_, _, a, b) => vec![a, b],
-            Self::Call(_, _, args) | Self::Complex(_, _, args) | Self::LanesCall(_, _, _, args) => {
-                args.iter_mut().collect()
-            }
+            Self::Call(_, _, args)
+            | Self::Complex(_, _, args)
+            | Self::Pair(_, args)
+            | Self::LanesCall(_, _, _, args) => args.iter_mut().collect(),
             Self::Select(c, a, b) => vec![c, a, b],
             Self::Vector { lanes, .. } => lanes.iter_mut().collect(),
         }

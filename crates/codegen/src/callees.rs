@@ -2,9 +2,9 @@
 
 use crate::error::CodegenError;
 use crate::target::TargetDescription;
-use kingpost_ir::calls::{Call, CallPlace};
+use kingpost_ir::calls::{Call, CallPlace, Callee};
 use kingpost_ir::intrinsics::ships;
-use kingpost_ir::{CalleeId, Kernel};
+use kingpost_ir::{Arithmetic, CalleeId, Kernel, ScalarType};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The calls that have code for a target, by where they stand.
@@ -16,7 +16,15 @@ pub(crate) fn with_code(
         what: format!("a kernel that is not well formed: {error}"),
         kernel: kingpost_ir::text::print(kernel),
     })?;
-    let with_code = calls.into_iter().filter(|c| kernel.callees[c.callee].code_for(target.name).is_some());
+    // code takes and gives `f64`, where registers hold pairs
+    let is_of_pairs = |callee: &Callee| {
+        kernel.arithmetic == Arithmetic::DoubleSingle
+            && callee.kernel.vars.values().any(|var| var.ty == ScalarType::F64)
+    };
+    let with_code = calls.into_iter().filter(|c| {
+        let callee = &kernel.callees[c.callee];
+        callee.code_for(target.name).is_some() && !is_of_pairs(callee)
+    });
     Ok(with_code.map(|c| (c.place, c)).collect())
 }
 

@@ -56,6 +56,10 @@ pub enum CodegenError {
         "the shape of `{var}` is not constant but `{extent}`; fix the parameter, or assume a bound of it, so that {space} memory can be declared"
     )]
     ShapeNotConstant { var: String, extent: String, space: &'static str },
+    #[error(
+        "groups wait for values of earlier ones, which are no pairs of `f32`; leave `double_single` arithmetic or `ordered_groups` out"
+    )]
+    OrderedPairs,
     #[error("the vector axis of `{var}` holds no vectors: {why}; change its layout")]
     VectorAxis { var: String, why: &'static str },
     #[error(

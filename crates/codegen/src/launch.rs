@@ -2,6 +2,7 @@
 
 use crate::axes::{Axes, host_expr};
 use crate::code::Code;
+use crate::double_single::rewrite::held_table;
 use crate::error::CodegenError;
 use crate::function::{Param, TensorParam};
 use crate::plan::{
@@ -21,6 +22,7 @@ pub(crate) fn args(kernel: &Kernel, params: &[Param], target: &TargetDescription
 }
 
 fn arg(kernel: &Kernel, var: &Variable, target: &TargetDescription) -> Option<ArgSpec> {
+    let mut ty = var.ty;
     let kind = match &var.kind {
         VarKind::Param => ArgKind::Param,
         VarKind::Argument(Direction::In) if var.shape.is_empty() && var.space == AddressSpace::Private => {
@@ -29,15 +31,19 @@ fn arg(kernel: &Kernel, var: &Variable, target: &TargetDescription) -> Option<Ar
         VarKind::Argument(direction) => {
             ArgKind::Buffer { len: length(kernel, var), access: access(*direction) }
         }
-        VarKind::Table(data) if var.space == AddressSpace::Global => ArgKind::Table(data.clone()),
+        VarKind::Table(data) if var.space == AddressSpace::Global => {
+            let (held, data) = held_table(kernel, var, data);
+            ty = held;
+            ArgKind::Table(data)
+        }
         VarKind::Temporary if var.space == AddressSpace::Global => {
             ArgKind::Scratch { len: length(kernel, var), zeroed: false }
         }
         VarKind::Table(_) | VarKind::Temporary => return None,
     };
     // devices read a complex number in one piece, a host part by part
-    let piece = if target.is_host() { var.ty.part() } else { var.ty };
-    Some(ArgSpec { name: var.name.clone(), ty: var.ty, kind, aligned: piece.bytes() })
+    let piece = if target.is_host() { ty.part() } else { ty };
+    Some(ArgSpec { name: var.name.clone(), ty, kind, aligned: piece.bytes() })
 }
 
 fn access(direction: Direction) -> BufferAccess {

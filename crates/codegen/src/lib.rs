@@ -93,6 +93,7 @@ pub mod complex;
 mod convergence;
 mod declaration;
 mod declare;
+pub mod double_single;
 mod ends;
 mod env;
 pub mod error;

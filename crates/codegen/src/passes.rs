@@ -5,6 +5,7 @@ use crate::axes::Axes;
 use crate::barriers::BarrierPlan;
 use crate::completions::Completions;
 use crate::declare::Private;
+use crate::double_single::rewrite::{is_split, rewrite};
 use crate::env::Env;
 use crate::error::CodegenError;
 use crate::interval::Interval;
@@ -20,7 +21,7 @@ use crate::{
     advance, convergence, declare, ends, hoist, loop_barriers, race, regions, registers, tidy, vectors,
 };
 use kingpost_analysis::placement::Barrier;
-use kingpost_ir::{Id, Multiples, ScalarType};
+use kingpost_ir::{Arithmetic, Id, Multiples, ScalarType};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A pass over the code of a kernel.
@@ -47,7 +48,7 @@ pub fn pass_named(name: &str) -> Option<&'static Pass> {
     PASSES.iter().find(|p| p.name == name)
 }
 
-const PASSES: [Pass; 14] = [
+const PASSES: [Pass; 15] = [
     Pass {
         name: "lower",
         summary: "writes the loop tree as loops, guards, statements and the planned barriers",
@@ -107,6 +108,12 @@ const PASSES: [Pass; 14] = [
         summary: "reads entries of maps once, before the loops that repeat them",
         place: "after declarations: an entry is read after what its index needs",
         run: hoist_maps,
+    },
+    Pass {
+        name: "double_single",
+        summary: "in kernels of double-single numbers, makes pairs of `f32` of private and local reals",
+        place: "after declarations, of which it changes types; before vectors, which hold no pairs",
+        run: make_pairs,
     },
     Pass {
         name: "vectorise",
@@ -256,6 +263,22 @@ fn hoist_maps(work: &mut Work<'_>) -> Result<(), CodegenError> {
     let maps = maps(&work.function);
     hoist::hoist(&mut work.function.body, &maps, &mut work.env.names);
     Ok(())
+}
+
+fn make_pairs(work: &mut Work<'_>) -> Result<(), CodegenError> {
+    let kernel = work.placed.kernel;
+    if kernel.arithmetic == Arithmetic::Native {
+        return Ok(());
+    }
+    if work.storage.ordered.is_some() {
+        return Err(CodegenError::OrderedPairs);
+    }
+    let tables = kernel.vars.iter().filter(|(_, var)| is_split(kernel, var));
+    let tables = tables.map(|(id, _)| work.storage.names[id.index()].clone()).collect();
+    rewrite(&mut work.function, &tables).map_err(|found| CodegenError::Internal {
+        what: format!("{found} in code for double-single numbers"),
+        kernel: kernel.to_string(),
+    })
 }
 
 fn vectorise(work: &mut Work<'_>) -> Result<(), CodegenError> {

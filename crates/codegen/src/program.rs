@@ -6,6 +6,8 @@ use crate::barriers::BarrierPlan;
 use crate::callees;
 pub use crate::code::Code;
 use crate::completions::Completions;
+use crate::double_single::HELD;
+use crate::double_single::rewrite::{held_table, is_split};
 use crate::env::Env;
 use crate::error::{CodegenError, or};
 use crate::find_notes;
@@ -23,8 +25,8 @@ use kingpost_analysis::Analysis;
 use kingpost_analysis::placement::{Barrier, Placement, Scope};
 use kingpost_ir::calls::{Arg, MapOfTensor, Piece};
 use kingpost_ir::{
-    AddressSpace, Affine, Atom, AxisTag, Constraint, Direction, Id, InameId, Kernel, Layout, VarId, VarKind,
-    Variable,
+    AddressSpace, Affine, Arithmetic, Atom, AxisTag, Constraint, Direction, Id, InameId, Kernel, Layout,
+    VarId, VarKind, Variable,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,6 +55,11 @@ impl Options {
     #[must_use]
     pub fn with_contraction(self, contraction: bool) -> Self {
         Self { contraction, ..self }
+    }
+
+    /// Whether compilers of the code of a kernel may contract: never where it adds up rounding errors.
+    pub(crate) fn contracts(&self, kernel: &Kernel) -> bool {
+        self.contraction && kernel.arithmetic == Arithmetic::Native
     }
 
     /// With the code of all callees allowed to run, or that of Kingpost's own only.
@@ -93,8 +100,8 @@ impl PlacedKernel<'_> {
         options: &Options,
         pass: &Pass,
     ) -> Result<String, CodegenError> {
-        let Options { contraction, trust: _ } = options; // for reading only
-        self.with_room(|placed| source_after(placed, target.description(), *contraction, pass))
+        let contraction = options.contracts(self.kernel);
+        self.with_room(|placed| source_after(placed, target.description(), contraction, pass))
     }
 }
 
@@ -104,7 +111,8 @@ pub(crate) fn program(
     target: &'static TargetDescription,
     options: &Options,
 ) -> Result<(Code, Program), CodegenError> {
-    let Options { contraction, trust } = *options;
+    let Options { trust, .. } = *options;
+    let contraction = options.contracts(placed.kernel);
     let (code, axes) = lower(placed, target, None)?;
     let source = print::source(&[&code.function], None, target, contraction);
     let mut features = launch::features(placed.kernel, target, source.doubles, source.wide_atomics);
@@ -412,7 +420,8 @@ fn parameters(
             VarKind::Temporary if var.space == AddressSpace::Global => Some(false),
             VarKind::Temporary => continue,
             VarKind::Table(data) if var.space.is_of_tables() => {
-                constants.push(Constant { name, ty: var.ty, data: data.clone() });
+                let (ty, data) = held_table(kernel, var, data);
+                constants.push(Constant { name, ty, data });
                 continue;
             }
             VarKind::Param => None,
@@ -428,7 +437,7 @@ fn parameters(
         let is_reread = rereads && buffer == Some(false);
         params.push(Param {
             name,
-            ty: var.ty,
+            ty: if is_split(kernel, var) { HELD } else { var.ty },
             buffer,
             is_shared,
             is_reread,

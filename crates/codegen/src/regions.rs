@@ -255,6 +255,7 @@ fn shift(place: &mut Place, expanded: &BTreeMap<Name, Uses>, items: i64, index: 
             | Expr::LanesCall(..)
             | Expr::Half(..)
             | Expr::Complex(..)
+            | Expr::Pair(..)
             | Expr::Cast(..)
             | Expr::Select(..)
             | Expr::Vector { .. }) => {

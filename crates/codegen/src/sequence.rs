@@ -105,7 +105,7 @@ impl PlacedKernel<'_> {
                     let (code, program) = program(placed, target, options)?;
                     let (function, kernel) = (&code.function, placed.kernel);
                     let part = Part { function, kernel, barriers: placed.placement.barriers.clone() };
-                    lines = of_source(&[part], None, target, options.contraction);
+                    lines = of_source(&[part], None, target, options.contracts(kernel));
                     (program, vec![code])
                 }
             };
@@ -130,7 +130,8 @@ pub(crate) fn of_launches(
     options: &Options,
     lines: Option<&mut Vec<Line>>,
 ) -> Result<(Program, Vec<Code>), CodegenError> {
-    let Options { contraction, trust } = *options;
+    let Options { trust, .. } = *options;
+    let contraction = options.contracts(kernel);
     let mut split = Split { kernel, env: Env::new(kernel), parts: Vec::new() };
     let steps = split.steps(&kernel.body, &mut Vec::new())?;
     let made: Vec<(Code, Axes)> =

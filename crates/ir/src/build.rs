@@ -62,6 +62,7 @@ impl KernelBuilder {
             name: name.into(),
             launch: crate::kernel::Launch::default(),
             sub_group: SubGroup::default(),
+            arithmetic: crate::kernel::Arithmetic::default(),
             vars: Arena::default(),
             inames: Arena::default(),
             insns: Arena::default(),

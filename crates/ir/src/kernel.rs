@@ -29,6 +29,9 @@ pub struct Kernel {
     /// width belongs to the kernel; a target says which widths it has.
     #[serde(default, skip_serializing_if = "SubGroup::is_default")]
     pub sub_group: SubGroup,
+    /// How code computes with reals of 64 bits.
+    #[serde(default, skip_serializing_if = "Arithmetic::is_default")]
+    pub arithmetic: Arithmetic,
     /// Parameters, arguments, temporaries and tables, in the order of the signature.
     pub vars: Arena<VarId, Variable>,
     /// Loops and reduction loops.
@@ -44,6 +47,26 @@ pub struct Kernel {
     pub assumptions: Vec<Assumption>,
     /// The loop tree.
     pub body: Vec<Node>,
+}
+
+/// How code holds and computes with reals of 64 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arithmetic {
+    /// By the hardware's own operations.
+    #[default]
+    Native,
+    /// As double-single numbers: unevaluated sums of two `f32`, whose operations are made of those of
+    /// `f32`. Tables and temporaries that are not in global memory are held so; arguments stay `f64`.
+    DoubleSingle,
+}
+
+impl Arithmetic {
+    /// Whether it is that of a kernel that names none.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// How many work-items a sub-group has: neighbours along `l.0` that run in lockstep.

@@ -68,7 +68,7 @@ pub use half::{Bf16, F16};
 pub use host_expr::{HostExpr, HostExprError};
 pub use ids::{Arena, CalleeId, Id, InameId, InsnId, RuleId, VarId};
 pub use kernel::{
-    AddressSpace, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Launch, NoSubGroup, Node,
+    AddressSpace, Arithmetic, Assumption, AxisTag, Direction, Iname, Insn, Kernel, Launch, NoSubGroup, Node,
     RESIDENT_GROUPS, Rule, SubGroup, VarKind, Variable, WriteOp,
 };
 pub use lists::{BlockLists, ExclusiveItems, InverseLists};

@@ -55,7 +55,7 @@ pub struct Fused {
 /// the first, it is `out` of both.
 ///
 /// # Errors
-/// An argument of both that is not declared alike; other widths of sub-groups; what the second assumes
+/// An argument of both that is not declared alike; other widths of sub-groups or another arithmetic; what the second assumes
 /// of an array that the first writes.
 ///
 /// # Elsewhere
@@ -66,6 +66,10 @@ pub fn fuse_kernels(first: &Kernel, second: &Kernel, name: &str) -> Result<Fused
     if first.sub_group != second.sub_group {
         let found = format!("sub-groups of {} and of {}", first.sub_group, second.sub_group);
         return Err(fail(Refusal::argument("second", found, "sub-groups of one width")));
+    }
+    if first.arithmetic != second.arithmetic {
+        let found = "`double_single` arithmetic of one of them".to_owned();
+        return Err(fail(Refusal::argument("second", found, "one arithmetic of both")));
     }
     let written = |var: &str| first.insns.values().any(|insn| first.vars[insn.lhs.var].name == var);
     for var in second.assumptions.iter().flat_map(assumed_arrays) {

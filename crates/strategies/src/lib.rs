@@ -11,6 +11,7 @@ mod ahead;
 mod blocks;
 mod cell_groups;
 mod component_products;
+mod double_single;
 mod dynamic_local;
 mod factorised_cells;
 mod factorised_lines;
@@ -29,6 +30,7 @@ mod matrix_group_kinds;
 mod matrix_group_orbits;
 mod matrix_groups;
 mod matrix_orbits;
+mod mixed_precision;
 mod modes;
 mod multi_level_tiling;
 mod orbit_basis;
@@ -50,6 +52,7 @@ mod zero_blocks;
 pub mod strategy;
 pub mod tiling;
 
+pub use double_single::DoubleSingle;
 pub use dynamic_local::DynamicLocal;
 pub use factorised_cells::{FactorisedCells, tensor_dimension};
 pub use factorised_lines::{FactorCopy, FactorisedLines, LineSizes, line_sizes};
@@ -66,6 +69,7 @@ pub use map_runs::MapRuns;
 pub use matrix_cells::{MatrixCells, MatrixSizes, matrix_sizes};
 pub use matrix_groups::{MatrixGroups, matrix_group_dofs};
 pub use matrix_orbits::matrix_orbit_sizes;
+pub use mixed_precision::MixedPrecision;
 pub use modes::{Modes, table_products, with_modes};
 pub use multi_level_tiling::{MAX_KEPT, MultiLevelTiling, StagedTiling};
 pub use owned_rows::OwnedRows;
@@ -125,6 +129,8 @@ pub fn strategies() -> &'static StrategySet {
             .and_own_combinator::<Rules>()
             .and_own_combinator::<MapRuns>()
             .and_own_combinator::<DynamicLocal>()
+            .and_own_combinator::<MixedPrecision>()
+            .and_own_combinator::<DoubleSingle>()
             .and_own::<HoleValues>()
     })
 }

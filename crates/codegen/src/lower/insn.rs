@@ -75,6 +75,7 @@ fn known(condition: &Expr) -> Option<bool> {
         | Expr::LanesCall(..)
         | Expr::Half(..)
         | Expr::Complex(..)
+        | Expr::Pair(..)
         | Expr::Cast(..)
         | Expr::Select(..)
         | Expr::Vector { .. } => None,

@@ -10,12 +10,13 @@ use crate::ast::{CodePiece, Declare, Expr, Intrinsic, Op, Place, Stmt};
 use crate::axes::{Axes, is_replicated};
 use crate::code::{filled, plain};
 use crate::complex::ComplexOp;
+use crate::double_single::HELD;
 use crate::error::CodegenError;
 use crate::placed::PlacedKernel;
 use crate::target::SubGroups;
 use crate::value::{Value, arithmetic};
 use kingpost_analysis::placement::index_origin;
-use kingpost_ir::{Access, Affine, AxisTag, Id, InameId, InsnId, Variable};
+use kingpost_ir::{Access, Affine, Arithmetic, AxisTag, Id, InameId, InsnId, ScalarType, Variable};
 
 /// Checks that rows of work-items along l.0 are made of whole sub-groups, or sub-groups of whole
 /// rows.
@@ -83,9 +84,11 @@ impl<'k> Lower<'k> {
         };
         let name = self.env.names.fresh(&format!("{}_read", var.name));
         let width = self.axes.row().min(self.kernel.sub_group.width().into());
-        // a complex number goes part by part
+        // a complex number goes part by part, and so does a real that will be a pair
+        let is_pair = var.ty == ScalarType::F64 && self.kernel.arithmetic == Arithmetic::DoubleSingle;
+        let ty = if is_pair { HELD } else { var.ty };
         let parts: &[Option<ComplexOp>] =
-            if var.ty.is_complex() { &[Some(ComplexOp::Real), Some(ComplexOp::Imag)] } else { &[None] };
+            if ty.is_complex() { &[Some(ComplexOp::Real), Some(ComplexOp::Imag)] } else { &[None] };
         let member = |part: &Option<ComplexOp>| part.and_then(ComplexOp::member).map(|m| format!(".{m}"));
         let held = || Expr::Load(place.clone());
         let text = |text: String| Some(CodePiece::Text(text));
@@ -93,7 +96,7 @@ impl<'k> Lower<'k> {
             "to" => text(format!("{name}{}", member(part).unwrap_or_default())),
             "mask" => text(self.row_mask(width)),
             "value" => Some(CodePiece::Value(match part {
-                Some(part) => Expr::Complex(*part, var.ty, vec![held()]),
+                Some(part) => Expr::Complex(*part, ty, vec![held()]),
                 None => held(),
             })),
             "lane" => Some(CodePiece::Value(lane.clone())),

@@ -4,6 +4,7 @@
 use super::printer::Printer;
 use crate::ast::{Expr, Extent, Op, Place};
 use crate::complex::ComplexOp;
+use crate::double_single::{HELD, PairOp};
 use crate::print::Helper;
 use crate::target::Posix;
 use kingpost_ir::{MathFn, ScalarType};
@@ -53,6 +54,7 @@ impl Printer {
                 self.arguments(args.iter());
             }
             Expr::Complex(op, ty, args) => self.complex(*op, *ty, args),
+            Expr::Pair(op, args) => self.pair(*op, args),
             Expr::IntCall(f, ty, a, b) => {
                 self.doubles |= *ty == ScalarType::F64;
                 let helper = Helper::Integer(*f, *ty);
@@ -103,6 +105,14 @@ impl Printer {
         }
         self.helpers.extend(op.calls().iter().chain([&op]).map(|op| Helper::Complex(*op, ty)));
         self.out.push_str(&op.name(ty));
+        self.arguments(args.iter());
+    }
+
+    fn pair(&mut self, op: PairOp, args: &[Expr]) {
+        self.mentions(HELD);
+        self.doubles |= matches!(op, PairOp::Split | PairOp::Join);
+        self.helpers.extend(op.calls().iter().chain([&op]).map(|op| Helper::DoubleSingle(*op)));
+        self.out.push_str(&op.name());
         self.arguments(args.iter());
     }
 

@@ -4,6 +4,7 @@ use super::complex;
 use crate::ast::update_value;
 use crate::ast::{Atomic, Coding, Expr, IntFn};
 use crate::complex::ComplexOp;
+use crate::double_single::PairOp;
 use crate::target::TargetDescription;
 use kingpost_ir::{ExternalFn, MathFn, ScalarType, UpdateOp};
 
@@ -16,6 +17,8 @@ pub(crate) enum Helper {
     Pair(ScalarType),
     /// A function of complex numbers.
     Complex(ComplexOp, ScalarType),
+    /// A function of double-single numbers, after those that it calls.
+    DoubleSingle(PairOp),
     /// A type of vectors of C's compilers.
     Vector(ScalarType, u8),
     /// One value in all lanes of such a vector.
@@ -65,6 +68,7 @@ impl Helper {
             Self::Declared(f, ty) => dialect.function(*f, *ty),
             Self::Pair(ty) => dialect.ty(*ty).to_owned(),
             Self::Complex(op, ty) => op.name(*ty),
+            Self::DoubleSingle(op) => op.name(),
             Self::Vector(ty, width) => dialect.vector(*ty, *width),
             Self::Splat(ty, width) => format!("{}_of", dialect.vector(*ty, *width)),
             Self::Shuffle(ty, width) => format!("{}_shuffle", dialect.vector(*ty, *width)),
@@ -94,6 +98,7 @@ impl Helper {
             }
             Self::Pair(ty) => complex::structure(*ty, dialect),
             Self::Complex(op, ty) => op.source(*ty, dialect),
+            Self::DoubleSingle(op) => op.source(dialect),
             Self::Vector(ty, width) => vector_source(*ty, *width, dialect),
             Self::Splat(ty, width) => splat_source(*ty, *width, dialect, &self.name(dialect)),
             Self::Shuffle(ty, width) => shuffle_source(*ty, *width, &self.name(dialect)),

@@ -4,6 +4,7 @@ mod comment;
 mod complex;
 mod copies;
 mod dialect;
+mod double_single;
 mod expr;
 mod function;
 mod helpers;

@@ -44,6 +44,7 @@ pub(crate) const C: TargetDescription = TargetDescription {
         pair: |_| ["{".into(), "}".into()],
         long_suffix: ["LL", "ULL"],
         single_suffix: "f",
+        rounded: None,
         preamble: |_, _| "#include <math.h>\n#include <stdint.h>\n\n".into(),
         head: |function| format!("static void {}", function.name),
         global: "",

@@ -71,6 +71,7 @@ pub(crate) const CUDA: TargetDescription = TargetDescription {
         pair: |_| ["{".into(), "}".into()],
         long_suffix: ["LL", "ULL"],
         single_suffix: "f",
+        rounded: Some(["__fadd_rn", "__fsub_rn", "__fmul_rn"]),
         preamble: |_, _| String::new(),
         head,
         global: "",

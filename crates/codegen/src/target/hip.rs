@@ -67,6 +67,8 @@ pub(crate) const HIP: TargetDescription = TargetDescription {
     },
     features: "`gfx90a`, `gfx942` and the like",
     words: Words {
+        // those of its header may be contracted
+        rounded: None,
         aligned: |bytes| format!("__attribute__((aligned({bytes}))) "),
         // hiprtc has the header built in; the rest would run sub-groups of 64 in halves
         preamble: |_, _| {

@@ -63,6 +63,7 @@ pub(crate) const OPENCL: TargetDescription = TargetDescription {
         long_suffix: ["L", "UL"],
         // functions are generic
         single_suffix: "",
+        rounded: None,
         preamble,
         head,
         global: "__global ",

@@ -1,6 +1,6 @@
 //! Values of all work-items of a group.
 
-use crate::ast::{IntFn, Op};
+use crate::ast::{Expr, IntFn, Op};
 use kingpost_ir::ScalarType;
 
 /// Whether values of a type are in floating point: reals, and complex numbers.
@@ -102,4 +102,28 @@ pub(super) fn call(f: IntFn, a: i64, b: i64) -> Option<i64> {
         IntFn::Min => a.min(b),
         IntFn::Max => a.max(b),
     })
+}
+
+/// What an operation on numbers of two parts takes of those of one, and its value.
+pub(super) fn of_parts(e: &Expr) -> ((f64, f64), Value) {
+    let (cost, ty) = if let Expr::Complex(op, ty, _) = e {
+        (op.cost(), op.value(*ty))
+    } else if let Expr::Pair(op, _) = e {
+        (op.cost(), op.value())
+    } else {
+        ((0.0, 0.0), None)
+    };
+    (cost, if ty.is_some() { Value::Real } else { Value::Unknown })
+}
+
+/// Sums, products and quotients of an expression, those of its indices left out.
+pub(super) fn arithmetic(e: &Expr) -> u64 {
+    if matches!(e, Expr::Load(_)) {
+        return 0;
+    }
+    let own = matches!(
+        e,
+        Expr::Complex(..) | Expr::Pair(..) | Expr::Binary(Op::Add | Op::Sub | Op::Mul | Op::Div, ..)
+    );
+    u64::from(own) + e.operands().map(arithmetic).sum::<u64>()
 }

@@ -3,7 +3,7 @@
 use super::counts::{GlobalAccesses, Integers, Traffic};
 use super::live::Lives;
 use super::memory::{Addresses, Service, Touched};
-use super::value::{Value, call, is_real, operate};
+use super::value::{Value, arithmetic, call, is_real, of_parts, operate};
 use crate::ast::{Atomic, CodePiece, Declare, Expr, Extent, For, Intrinsic, Name, Op, Place, Stmt};
 use crate::program::Code;
 use kingpost_ir::{MathFn, ScalarType, UpdateOp};
@@ -351,10 +351,11 @@ impl<'w> Walker<'w> {
                 }
                 Value::Real
             }
-            Expr::Complex(op, ty, args) => {
+            Expr::Complex(_, _, args) | Expr::Pair(_, args) => {
                 args.iter().for_each(|a| drop(self.visit(a)));
-                self.traffic.issue(op.cost(), self.issued());
-                if op.value(*ty).is_some() { Value::Real } else { Value::Unknown }
+                let (cost, value) = of_parts(e);
+                self.traffic.issue(cost, self.issued());
+                value
             }
             Expr::LanesCall(_, _, lanes, args) => {
                 args.iter().for_each(|a| drop(self.visit(a)));
@@ -569,15 +570,6 @@ fn operations(block: &[Stmt]) -> u64 {
         Stmt::For(repeated) => operations(&repeated.body),
     };
     block.iter().map(of_statement).sum()
-}
-
-/// Sums, products and quotients of an expression, those of its indices left out.
-fn arithmetic(e: &Expr) -> u64 {
-    if matches!(e, Expr::Load(_)) {
-        return 0;
-    }
-    let own = matches!(e, Expr::Complex(..) | Expr::Binary(Op::Add | Op::Sub | Op::Mul | Op::Div, ..));
-    u64::from(own) + e.operands().map(arithmetic).sum::<u64>()
 }
 
 /// Whether an expression is a product, which fuses with a sum.

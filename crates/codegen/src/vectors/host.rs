@@ -73,6 +73,7 @@ fn is_arithmetic(e: &Expr, allowed: &dyn Fn(&Place) -> bool) -> bool {
         | Expr::LanesCall(..)
         | Expr::Half(..)
         | Expr::Complex(..)
+        | Expr::Pair(..)
         | Expr::Cast(..)
         | Expr::Select(..)
         | Expr::Vector { .. } => false,
@@ -258,6 +259,7 @@ impl HostLanes<'_> {
             | Expr::LanesCall(..)
             | Expr::Half(..)
             | Expr::Complex(..)
+            | Expr::Pair(..)
             | Expr::Cast(..)
             | Expr::Select(..)
             | Expr::Vector { .. } => None,

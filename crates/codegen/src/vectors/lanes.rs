@@ -257,6 +257,7 @@ impl<'a> Lanes<'a> {
             | Expr::LanesCall(..)
             | Expr::Half(..)
             | Expr::Complex(..)
+            | Expr::Pair(..)
             | Expr::Cast(..)
             | Expr::Select(..)
             | Expr::Vector { .. } => self.packed(e, ty),

@@ -13,7 +13,7 @@
 
 pub(crate) mod host;
 mod lanes;
-mod offset;
+pub(crate) mod offset;
 mod symbols;
 mod touched;
 mod transpose;

@@ -8,7 +8,7 @@ use kingpost_ir::multiples::{of_constant, of_product, of_quotient, of_sum};
 use std::collections::BTreeMap;
 
 /// Type of a number; none for what is not known.
-pub(super) fn type_of(e: &Expr, of: &dyn Fn(&Name) -> Option<ScalarType>) -> Option<ScalarType> {
+pub(crate) fn type_of(e: &Expr, of: &dyn Fn(&Name) -> Option<ScalarType>) -> Option<ScalarType> {
     let widest = |a, b| Some(widest(type_of(a, of)?, type_of(b, of)?));
     match e {
         Expr::Int(_, ty) | Expr::Real(_, ty) | Expr::Call(_, ty, _) => Some(*ty),
@@ -19,6 +19,7 @@ pub(super) fn type_of(e: &Expr, of: &dyn Fn(&Name) -> Option<ScalarType>) -> Opt
         Expr::Load(place) => of(&place.name).map(ScalarType::loaded),
         Expr::Hardware { .. } => Some(ScalarType::I32),
         Expr::Complex(op, ty, _) => op.value(*ty),
+        Expr::Pair(op, _) => op.value(),
         Expr::Neg(a) => type_of(a, of),
         Expr::Select(_, a, b)
         | Expr::Binary(
@@ -98,6 +99,7 @@ pub(super) fn slope(e: &Expr, index: &Name, symbols: &Symbols) -> Option<i64> {
         | Expr::LanesCall(..)
         | Expr::Half(..)
         | Expr::Complex(..)
+        | Expr::Pair(..)
         | Expr::Select(..)
         | Expr::Vector { .. } => None,
     }
@@ -128,6 +130,7 @@ pub(super) fn factor(e: &Expr, index: &Name, step: u64, known: &Known, symbols: 
         Expr::Binary(..)
         | Expr::Call(..)
         | Expr::Complex(..)
+        | Expr::Pair(..)
         | Expr::LanesCall(..)
         | Expr::Half(..)
         | Expr::Vector { .. } => 1,
@@ -206,6 +209,7 @@ impl Sum {
                     | Expr::LanesCall(..)
                     | Expr::Half(..)
                     | Expr::Complex(..)
+                    | Expr::Pair(..)
                     | Expr::Cast(..)
                     | Expr::Select(..)
                     | Expr::Vector { .. }) => self.add(false, b),
@@ -228,6 +232,7 @@ impl Sum {
             | Expr::LanesCall(..)
             | Expr::Half(..)
             | Expr::Complex(..)
+            | Expr::Pair(..)
             | Expr::Cast(..)
             | Expr::Select(..)
             | Expr::Vector { .. }) => self.add(false, other),

@@ -224,6 +224,7 @@ fn without(e: &Expr, zero: &[&Name]) -> Option<Expr> {
         | Expr::LanesCall(..)
         | Expr::Half(..)
         | Expr::Complex(..)
+        | Expr::Pair(..)
         | Expr::Select(..)
         | Expr::Vector { .. }) => Some(other.clone()),
     }

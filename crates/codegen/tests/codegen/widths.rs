@@ -102,6 +102,7 @@ impl Machine {
             | Expr::LanesCall(..)
             | Expr::Half(..)
             | Expr::Complex(..)
+            | Expr::Pair(..)
             | Expr::Select(..)
             | Expr::Vector { .. } => {
                 return Err("not an integer".into());

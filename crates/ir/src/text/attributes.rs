@@ -3,20 +3,22 @@
 use super::cursor::Cursor;
 use super::error::Fail;
 use super::lex::Kind;
-use crate::kernel::{Kernel, RESIDENT_GROUPS, SubGroup};
+use crate::kernel::{Arithmetic, Kernel, RESIDENT_GROUPS, SubGroup};
 use std::fmt;
 
-/// Writes `{resident_groups(4), dynamic_local, ordered_groups, sub_group(64)}`, as far as they are not the default.
+/// Writes `{resident_groups(4), dynamic_local, ordered_groups, sub_group(64), double_single}`, as far as they are not the default.
 pub(super) fn write_attributes(f: &mut fmt::Formatter<'_>, kernel: &Kernel) -> fmt::Result {
     let resident = kernel.launch.resident_groups.map(|groups| format!("resident_groups({groups})"));
     let dynamic = kernel.launch.dynamic_local.then(|| "dynamic_local".to_owned());
     let ordered = kernel.launch.ordered_groups.then(|| "ordered_groups".to_owned());
     let width = (!kernel.sub_group.is_default()).then(|| format!("sub_group({})", kernel.sub_group));
-    let attributes: Vec<String> = resident.into_iter().chain(dynamic).chain(ordered).chain(width).collect();
+    let pairs = (kernel.arithmetic == Arithmetic::DoubleSingle).then(|| "double_single".to_owned());
+    let attributes = resident.into_iter().chain(dynamic).chain(ordered).chain(width).chain(pairs);
+    let attributes: Vec<String> = attributes.collect();
     if attributes.is_empty() { Ok(()) } else { write!(f, " {{{}}}", attributes.join(", ")) }
 }
 
-/// Reads `{resident_groups(4), dynamic_local, ordered_groups, sub_group(64)}`.
+/// Reads `{resident_groups(4), dynamic_local, ordered_groups, sub_group(64), double_single}`.
 pub(super) fn attributes(c: &mut Cursor<'_, '_>, kernel: &mut Kernel) -> Result<(), Fail> {
     c.advance();
     loop {
@@ -28,10 +30,12 @@ pub(super) fn attributes(c: &mut Cursor<'_, '_>, kernel: &mut Kernel) -> Result<
             kernel.launch.ordered_groups = true;
         } else if c.is_word("sub_group") {
             kernel.sub_group = sub_group_width(c)?;
+        } else if c.take_word("double_single") {
+            kernel.arithmetic = Arithmetic::DoubleSingle;
         } else {
-            return Err(
-                c.expected("`resident_groups(...)`, `dynamic_local`, `ordered_groups` or `sub_group(...)`")
-            );
+            return Err(c.expected(
+                "`resident_groups(...)`, `dynamic_local`, `ordered_groups`, `sub_group(...)` or `double_single`",
+            ));
         }
         if !c.take_symbol(",") {
             return c.expect_symbol("}", "after the attributes of the kernel");

@@ -34,7 +34,7 @@
 //!
 //! | item | form |
 //! |---|---|
-//! | first line | `kernel name`, with attributes after it, as in `kernel name {resident_groups(4), dynamic_local, ordered_groups, sub_group(64)}`: a compute unit should have registers for that number of groups; all arrays in local memory are parts of one that the launch provides; groups start in order, and one may wait for values of those before it; a sub-group has that number of work-items, else 32 |
+//! | first line | `kernel name`, with attributes after it, as in `kernel name {resident_groups(4), dynamic_local, ordered_groups, sub_group(64), double_single}`: a compute unit should have registers for that number of groups; all arrays in local memory are parts of one that the launch provides; groups start in order, and one may wait for values of those before it; a sub-group has that number of work-items, else 32; code computes with `f64` as pairs of `f32` |
 //! | declaration | `param`, `arg`, `temp`, `table` `name: type[shape]`, then any of `in` `out` `inout`, an address space, `strides(...)`, `order(...)`, `vector(axis)`, `swizzle(axis ^= other)`, `storage(name)` |
 //! | loop | `for name in lo..hi`, or `for name where set`, or both, with `descending` after the range and `while condition` after the set; then `{tag}` |
 //! | lower bound | an affine expression, `ceil(affine/c)`, or `max(...)` of several |

@@ -64,6 +64,7 @@ pub mod stage_value;
 pub mod tag;
 pub mod tile_band;
 pub mod transpose_array_axes;
+pub mod use_double_single;
 pub mod write_out;
 
 pub use crate::former_types::{
@@ -133,5 +134,6 @@ kingpost_steps::table! {
     tag::Tag;
     tile_band::TileBand;
     transpose_array_axes::TransposeArrayAxes;
+    use_double_single::UseDoubleSingle;
     write_out::WriteOut;
 }

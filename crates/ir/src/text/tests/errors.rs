@@ -66,7 +66,7 @@ error: expected a number of work-groups, 1 to 32, found `33`
   |                           ^^
 "#;
     residence_by_another_name: errors("kernel k {resident(4)}"), @r#"
-error: expected `resident_groups(...)`, `dynamic_local`, `ordered_groups` or `sub_group(...)`, found `resident`
+error: expected `resident_groups(...)`, `dynamic_local`, `ordered_groups`, `sub_group(...)` or `double_single`, found `resident`
  --> 1:11
 1 | kernel k {resident(4)}
   |           ^^^^^^^^

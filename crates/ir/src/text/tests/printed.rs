@@ -5,7 +5,7 @@ use crate::affine::Affine;
 use crate::constant::TableData;
 use crate::domain::{Constraint, Domain};
 use crate::expr::{BinaryOp, Expr};
-use crate::kernel::Assumption;
+use crate::kernel::{Arithmetic, Assumption};
 use crate::text::{PrintOptions, TableStyle, parse, print_with};
 use crate::types::ScalarType;
 use crate::{Access, KernelBuilder};
@@ -96,6 +96,17 @@ fn a_first_line_with_ordered_groups() {
         assert_eq!((kernel.launch.ordered_groups, kernel.to_string().as_str()), (true, text));
     }
     assert_ne!(parse("kernel k {ordered_groups}"), parse("kernel k"));
+}
+
+#[test]
+fn a_first_line_with_double_single_arithmetic() {
+    for text in ["kernel k {double_single}\n", "kernel k {dynamic_local, sub_group(64), double_single}\n"] {
+        let kernel = parse(text).unwrap_or_else(|e| panic!("{}", e.render(text)));
+        assert_eq!((kernel.arithmetic, kernel.to_string().as_str()), (Arithmetic::DoubleSingle, text));
+        let json = serde_json::to_string(&kernel).expect("data");
+        assert!(json.contains(r#""arithmetic":"double_single""#), "{json}");
+    }
+    assert_ne!(parse("kernel k {double_single}"), parse("kernel k"));
 }
 
 /// 32 is what a kernel without a width means, so that it is not printed, and not in JSON.

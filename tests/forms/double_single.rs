@@ -1,0 +1,74 @@
+//! Double-single numbers, and single precision in cells: the actions of Kulkarni & Klöckner 2025
+//! against the reference in double precision.
+
+#![allow(clippy::unwrap_used)]
+
+use crate::support::{bent_mesh, cases, compiled, devices, is_long_run, last_degree};
+use kingpost::codegen::{Options, generate};
+use kingpost::kernels::Operator;
+use kingpost::runtime::{Device, open};
+use kingpost::{Loaded, Mapping, Problem, Random, RelativeError, transform};
+
+/// Sums of some hundred products in 48 bits, relative to the size of the result.
+const PAIRS: f64 = 1e-12;
+
+/// The same in 24 bits.
+const SINGLE: f64 = 1e-5;
+
+fn mapping(strategy: &str, then: &str) -> Mapping {
+    serde_json::from_str(&format!(r#"{{"strategy":"{strategy}","then":{then}}}"#)).unwrap()
+}
+
+fn check(device: &dyn Device, problem: &Problem, mapping: &Mapping, tolerance: f64) -> RelativeError {
+    let (kernel, _) = transform(&problem.lowered, mapping).unwrap();
+    let program = generate(&kernel, device.info().backend.target(), &Options::default()).unwrap();
+    let loaded = Loaded::compiled(device, compiled(device, &program), &problem.memory).unwrap();
+    loaded.launch().unwrap();
+    let error =
+        RelativeError::between(&loaded.f64s(problem.output()).unwrap(), &problem.reference().unwrap());
+    let name = &problem.lowered.kernel.name;
+    println!("{name}, {mapping}, {}: {:.1e} {:.1e}", device.info().name, error.l2, error.max);
+    assert!(error.is_within(tolerance), "{name}, {mapping}: {error:?}");
+    error
+}
+
+fn problem(operator: Operator, dim: usize, degree: usize) -> Problem {
+    let n = if degree < 3 { 3 } else { 1 };
+    Problem::operator(operator, degree, None, bent_mesh(dim, n), Random::fresh_seed()).unwrap()
+}
+
+/// In C all 70, or both ends of the degrees.
+#[test]
+fn actions_have_twelve_digits_in_pairs_and_six_in_single_precision() {
+    let device = open("c").unwrap();
+    let is_chosen =
+        |dim, degree| is_long_run() || degree == 1 || degree == if dim == 2 { last_degree(2) } else { 3 };
+    for (operator, dim, degree) in cases().into_iter().filter(|(_, dim, degree)| is_chosen(*dim, *degree)) {
+        let problem = problem(operator, dim, degree);
+        let single_cell = r#"{"strategy":"single_cell","cells":32}"#;
+        check(&*device, &problem, &mapping("double_single", single_cell), PAIRS);
+        let error = check(&*device, &problem, &mapping("mixed_precision", single_cell), SINGLE);
+        // what has more digits was not computed in single precision
+        assert!(error.max > 1e-9, "{error:?}");
+    }
+}
+
+/// Mappings with local memory, atomic sums there, orbits, and the meaning of matrix instructions.
+#[test]
+fn mappings_of_cards_hold_pairs() {
+    let thens = [
+        r#"{"strategy":"straight_cells","cells":32}"#,
+        r#"{"strategy":"orbits","then":{"strategy":"straight_cells","cells":32}}"#,
+        r#"{"strategy":"staged_cells","cells":32,"constant_tables":true}"#,
+        r#"{"strategy":"matrix_cells","sub_groups":2,"groups":4,"kept_tables":0}"#,
+    ];
+    let problem = problem(Operator::Laplace, 3, 2);
+    for device in devices() {
+        for then in thens {
+            check(&*device, &problem, &mapping("double_single", then), PAIRS);
+        }
+        for then in &thens[..3] {
+            check(&*device, &problem, &mapping("mixed_precision", then), SINGLE);
+        }
+    }
+}
