@@ -99,15 +99,19 @@ class DividedMatrix(Division):
             is_own = numpy.zeros(len(whole), bool)
             is_own[self._spread(of_part.owned, self._space)] = True
             own = numpy.flatnonzero(is_own[of_row])
-            rows.append(whole[of_row[own]])
-            columns.append(self._spread(of_part.dofs[self._columns], self._columns)[pattern.indices[own]])
-            kept.append(own)
+            of_row = whole[of_row[own]]
+            of_column = self._spread(of_part.dofs[self._columns], self._columns)[pattern.indices[own]]
+            # in the order of the whole mesh
+            order = numpy.lexsort((of_column, of_row))
+            rows.append(of_row[order])
+            columns.append(of_column[order])
+            kept.append(own[order])
         n = self._n * self._block(self._space)
         counts = numpy.bincount(numpy.concatenate(rows), minlength=n)
         indptr = numpy.concatenate([[0], numpy.cumsum(counts)]).astype("i4")
         indices, places = numpy.empty(indptr[-1], "i4"), []
         for of_row, of_column, own in zip(rows, columns, kept):
-            # rows are whole and ascend, as do their columns: an entry has its place from the first of its row on
+            # rows are whole and ascend: an entry has its place from the first of its row on
             first = numpy.searchsorted(of_row, of_row)
             at = indptr[of_row] + (numpy.arange(len(of_row)) - first)
             indices[at] = of_column

@@ -87,6 +87,11 @@ class Division:
         #: The numbers that each map has.
         self._sizes = {space: int(found.max(initial=-1)) + 1 for space, found in self._maps.items()}
         self._n = 0 if self._space is None else self._sizes[self._space]
+        #: The spaces whose degrees of freedom are those of the result.
+        self._alike = {
+            space for space, found in self._maps.items()
+            if self._space is not None and numpy.array_equal(found, self._maps[self._space])
+        }  # fmt: skip
         self._dof_owners = numpy.full(self._n, count, "i4")
         for part in reversed(range(count)):
             if self._space is not None:
@@ -306,10 +311,13 @@ class Division:
             is_there = numpy.zeros(self._sizes[space], bool)
             is_there[found.take(cells, axis=0)] = True
             dofs[space] = numpy.flatnonzero(is_there)
-        owned = numpy.zeros(0, "i8")
-        if self._space is not None:
-            owned = numpy.flatnonzero(self._dof_owners[dofs[self._space]] == part)
-        return OfPart(cells, dofs, owned)
+        if self._space is None:
+            return OfPart(cells, dofs, numpy.zeros(0, "i8"))
+        # what a part owns comes first: vectors of it are the beginning of those with ghosts
+        there = dofs[self._space]
+        is_owned = self._dof_owners[there] == part
+        dofs |= {space: numpy.concatenate([there[is_owned], there[~is_owned]]) for space in self._alike}
+        return OfPart(cells, dofs, numpy.arange(is_owned.sum()))
 
     def _of_engine(self, operator: Operator, part: int, chosen: list[Array]) -> tuple:
         """What the engine gets of a part."""

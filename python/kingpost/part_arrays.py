@@ -34,11 +34,12 @@ class OfMesh:
 
 @dataclass(frozen=True)
 class OfPart:
-    """What is a part's: the numbers on the whole mesh of its cells and, by space, of its degrees of freedom."""
+    """What is a part's: the numbers on the whole mesh of its cells and, by space, of its degrees of freedom; of the
+    result's first those that it owns, ascending, then the others, ascending."""
 
     cells: Array
     dofs: dict[int, Array]
-    #: The places of those that it owns among the degrees of freedom of the result, ascending.
+    #: The places of those that it owns among the degrees of freedom of the result: the first ones.
     owned: Array
 
 
@@ -150,7 +151,7 @@ class Local:
 
 
 def places_of(dofs: Array) -> Array:
-    """The place of each number in an ascending list."""
+    """The place of each number in a list."""
     import numpy
 
     places = numpy.zeros(int(dofs.max(initial=-1)) + 1, "i4")

@@ -273,7 +273,7 @@ impl Part {
         let report = match method {
             LinearMethod::ConjugateGradients => {
                 let by = Preconditioning::Diagonal(diagonal.values());
-                let solver = ConjugateGradients::new(device, n, options)?;
+                let solver = ConjugateGradients::with_room(device, (n, operator.room()), options)?;
                 solver.solve_over(communicator, &operator, by, &b, &x)?
             }
             LinearMethod::Gmres => {

@@ -131,6 +131,17 @@ def test_iterations_are_those_of_one_device():
         assert np.abs(run.x - runs[0].x).max() <= 1e-9 * np.abs(runs[0].x).max()
 
 
+def test_actions_without_curvature_are_told():
+    """The first direction, of an action that is not positive: a descent of its energy."""
+    bilinear, u, names, given, n = poisson(4)
+    form = -1.0 * ufl.action(bilinear, u)
+    b = np.random.default_rng(9).standard_normal(n)
+    for parts in (1, 3):
+        op = kingpost.jit(form, devices=DEVICES[:parts], names=names)
+        found = op.divide(all_devices=True, u=np.zeros(n), **given).solve(b)
+        assert not found.converged and found.iterations == 0 and np.abs(found.x - b).max() <= EQUAL, found
+
+
 def test_systems_of_vectors_are_solved():
     """Displacements, two components a number."""
     x, cells = square(6)

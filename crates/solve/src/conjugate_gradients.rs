@@ -2,13 +2,13 @@
 
 use crate::history::History;
 use crate::parts::Guard;
+use crate::sums::Sums;
 use crate::texts::{compiled, text};
 use crate::{
     Alone, Call, Communicator, Dot, LinearOptions, LinearReason, LinearReport, Operator, Queue, Repeatable,
     ResidualNorm, SolveError, Turn,
 };
 use kingpost_runtime::{Backend, Begun, Buffer, Device, Executable};
-use nalgebra::DMatrix;
 use rayon::prelude::*;
 use std::collections::VecDeque;
 
@@ -111,8 +111,21 @@ impl<'d> ConjugateGradients<'d> {
     /// # Errors
     /// A device that refuses them, no memory.
     pub fn new(device: &'d dyn Device, n: usize, options: LinearOptions) -> Result<Self, SolveError> {
+        Self::with_room(device, (n, n), options)
+    }
+
+    /// The same for operators that have [room](Operator::room) for more numbers.
+    ///
+    /// # Errors
+    /// As [`ConjugateGradients::new`].
+    pub fn with_room(
+        device: &'d dyn Device,
+        (n, room): (usize, usize),
+        options: LinearOptions,
+    ) -> Result<Self, SolveError> {
         let options = LinearOptions { look_every: options.look_every.max(1), ..options };
         let vector = || device.allocate(8 * n as u64);
+        let of_operator = || device.allocate(8 * room.max(n) as u64);
         let sums = |kinds: u64| device.allocate(8 * kinds * (options.look_every as u64 + 2));
         let division = match device.info().backend {
             Backend::Cuda => LIMITS.iter().filter(|limit| n >= **limit).count(),
@@ -134,8 +147,8 @@ impl<'d> ConjugateGradients<'d> {
             residual: summing(text!("cg_residual"))?,
             next: compiled(device, text!("cg_next"))?,
             r: vector()?,
-            p: vector()?,
-            q: vector()?,
+            p: of_operator()?,
+            q: of_operator()?,
             z: vector()?,
             rz: sums(1)?,
             rr: sums(1)?,
@@ -217,10 +230,20 @@ impl<'d> ConjugateGradients<'d> {
         begun.into_iter().try_for_each(|begun| communicator.finish(begun))?;
         guard.is_done = true;
         if reason == LinearReason::Indefinite && history.residuals.len() == 1 {
-            self.device.copy(&self.p, x)?;
+            self.take_direction(x)?;
         }
         let seconds = communicator.seconds() - before;
         Ok(LinearReport { reason, residuals: history.residuals, seconds })
+    }
+
+    /// Copies the direction, which may have room for more.
+    fn take_direction(&self, x: &Buffer) -> Result<(), SolveError> {
+        if self.p.bytes() == x.bytes() {
+            return Ok(self.device.copy(&self.p, x)?);
+        }
+        let mut direction = vec![0; self.p.bytes() as usize];
+        self.device.download(&self.p, &mut direction)?;
+        Ok(self.device.upload(x, &direction[..x.bytes() as usize])?)
     }
 
     /// Runs the iterations up to the next look. Those up to the look after it are on their way, too, where they
@@ -436,48 +459,6 @@ impl<'d> ConjugateGradients<'d> {
     fn measured<'a>(&self, call: Call<'a>) -> Call<'a> {
         let scaled = self.options.norm.scaled();
         call.with("plain", 1.0 - scaled).with("scaled", scaled)
-    }
-}
-
-/// The sums of some iterations.
-pub(crate) struct Sums {
-    /// Squares of residuals, in the norm that they are judged by.
-    pub rr: Vec<f64>,
-    /// Those in the norm of the preconditioner.
-    pub rz: Vec<f64>,
-    /// Squares of directions in the norm of the operator.
-    pub pq: Vec<f64>,
-}
-
-impl Sums {
-    /// The eigenvalues of the tridiagonal matrix of these iterations, ascending.
-    pub fn eigenvalues(&self) -> Vec<f64> {
-        let (mut diagonal, mut beside): (Vec<f64>, Vec<f64>) = Default::default();
-        let first = self.rz.first().copied().unwrap_or(0.0);
-        let mut carried = 0.0;
-        for ((rz, next), pq) in self.rz.iter().zip(self.rz.iter().skip(1)).zip(&self.pq) {
-            // what is left of the right-hand side is rounding
-            if !(*pq > 0.0 && *rz > f64::EPSILON.powi(2) * first) {
-                break;
-            }
-            let (length, turn) = (rz / pq, next / rz);
-            diagonal.push(1.0 / length + carried);
-            beside.push(turn.max(0.0).sqrt() / length);
-            carried = turn / length;
-        }
-        let n = diagonal.len();
-        if n == 0 {
-            return Vec::new();
-        }
-        let entry = |i: usize, j: usize| match i.abs_diff(j) {
-            0 => diagonal[i],
-            1 => beside[i.min(j)],
-            _ => 0.0,
-        };
-        let mut values = DMatrix::from_fn(n, n, entry).symmetric_eigenvalues().as_slice().to_vec();
-        values.retain(|value| value.is_finite());
-        values.sort_by(f64::total_cmp);
-        values
     }
 }
 

@@ -61,6 +61,7 @@ mod report;
 mod scaling;
 mod sorting;
 mod sparse;
+mod sums;
 mod texts;
 mod vectors;
 

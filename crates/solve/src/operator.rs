@@ -9,6 +9,11 @@ pub trait Operator {
     /// Rows and columns.
     fn size(&self) -> usize;
 
+    /// Numbers that vectors have room for where it works on them in place; those from its size on are its own.
+    fn room(&self) -> usize {
+        self.size()
+    }
+
     /// Appends what computes `y = A x`. What `y` held is lost; `x` is as before in the end.
     fn apply<'a>(&'a self, x: &'a Buffer, y: &'a Buffer, queue: &mut Queue<'a>);
 

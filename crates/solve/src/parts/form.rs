@@ -160,20 +160,50 @@ impl Operator for PartFormOperator<'_> {
         self.halo.n_owned()
     }
 
+    fn room(&self) -> usize {
+        if self.halo.is_first() { self.halo.n_mesh() } else { self.halo.n_owned() }
+    }
+
     fn apply<'a>(&'a self, from: &'a Buffer, to: &'a Buffer, queue: &mut Queue<'a>) {
-        let Self { form, constraints, given, place, halo, x, y, clear, narrow } = self;
+        let Self { constraints, halo, .. } = self;
+        // vectors with room for ghosts after what is owned are computed with where they are
+        let has_room = |v: &Buffer| v.bytes() >= 8 * halo.n_mesh() as u64;
+        let in_place = halo.is_first() && has_room(from) && has_room(to);
+        let [x, y] = if in_place { [from, to] } else { [&self.x, &self.y] };
+        queue.push(halo.pack(from));
+        queue.start(halo.wire());
+        let [owned, ghosts] = halo.prolong(from, x);
+        if !in_place {
+            queue.push(owned);
+        }
+        queue.push(Call::of(&self.clear, &[("n", halo.n_mesh())], &[("v", y)]));
+        // those among ghosts are cleared again when they are there
+        queue.extend([constraints.keep(x), constraints.clear(x)]);
+        self.compute([x, y], ghosts, queue);
+        if let Some(back) = halo.back() {
+            // owners of prescribed unknowns have their values
+            queue.extend([constraints.clear(y), halo.pack_back(y, back)]);
+            queue.start(back.wire());
+        }
+        queue.push(constraints.put_back(y));
+        queue.push(if in_place { constraints.put_back(x) } else { halo.restrict(y, to) });
+        if let Some(back) = halo.back() {
+            queue.finish(back.wire());
+            queue.push(back.add_to(to));
+        }
+    }
+}
+
+impl PartFormOperator<'_> {
+    /// Appends what adds the form of `x` to `y`, both on the mesh of the part, while ghosts are under way that a
+    /// call puts there.
+    fn compute<'a>(&'a self, [x, y]: [&'a Buffer; 2], ghosts: Call<'a>, queue: &mut Queue<'a>) {
+        let Self { form, constraints, given, place, halo, narrow, .. } = self;
         let [of_form, result] = narrow.as_ref().map_or([x, y], |narrow| [&narrow.x, &narrow.y]);
         let mut given = given.clone();
         if let Some(applied_to) = given.get_mut(*place) {
             *applied_to = of_form;
         }
-        queue.push(halo.pack(from));
-        queue.start(halo.wire());
-        let [owned, ghosts] = halo.prolong(from, x);
-        queue.push(owned);
-        queue.push(Call::of(clear, &[("n", halo.n_mesh())], &[("v", y)]));
-        // those among ghosts are cleared again when they are there
-        queue.extend([constraints.keep(x), constraints.clear(x)]);
         if let Some(narrow) = narrow {
             queue.extend([narrow.call(halo.n_mesh(), x, of_form), narrow.call(halo.n_mesh(), y, result)]);
         }
@@ -186,16 +216,6 @@ impl Operator for PartFormOperator<'_> {
         form.outer.add_to(&given, result, queue);
         if let Some(Narrow { widen, .. }) = narrow {
             queue.push(Call::of(widen, &[("n", halo.n_mesh())], &[("from", result), ("to", y)]));
-        }
-        if let Some(back) = halo.back() {
-            // owners of prescribed unknowns have their values
-            queue.extend([constraints.clear(y), halo.pack_back(y, back)]);
-            queue.start(back.wire());
-        }
-        queue.extend([constraints.put_back(y), halo.restrict(y, to)]);
-        if let Some(back) = halo.back() {
-            queue.finish(back.wire());
-            queue.push(back.add_to(to));
         }
     }
 }

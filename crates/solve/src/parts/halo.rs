@@ -10,6 +10,8 @@ pub struct Halo {
     n_owned: usize,
     /// Unknowns of the part's mesh.
     n_mesh: usize,
+    /// Whether owned unknowns are the first ones of the mesh, in their order.
+    is_first: bool,
     take: Executable,
     put: Executable,
     owned: Buffer,
@@ -105,6 +107,7 @@ impl Halo {
         Ok(Self {
             n_owned: layout.owned.len(),
             n_mesh: layout.owned.len() + layout.ghosts.len(),
+            is_first: (0..).zip(&layout.owned).all(|(place, unknown)| place == *unknown),
             owned: buffer_of(device, &layout.owned)?,
             ghosts_on_mesh: buffer_of(device, &layout.ghosts)?,
             n_ghosts: layout.ghosts.len(),
@@ -130,6 +133,11 @@ impl Halo {
     /// Unknowns of the part's mesh.
     pub(crate) const fn n_mesh(&self) -> usize {
         self.n_mesh
+    }
+
+    /// Whether a vector of owned unknowns is the beginning of one on the part's mesh.
+    pub(crate) const fn is_first(&self) -> bool {
+        self.is_first
     }
 
     /// What is under way.
