@@ -347,3 +347,69 @@ def test_saddle_points_that_do_not_fit_are_refused() -> None:
         solver.solve(np.zeros(V.shape), method="cg")
     with pytest.raises(kingpost.ShapeError, match=r"`g` has the shape \[2\]; needed"):
         solver.solve(np.zeros(V.shape), np.zeros(2))
+
+
+def in_hexahedra(mesh: Mesh) -> Mesh:
+    """Each tetrahedron in four hexahedra, as Gmsh's subdivision divides it: vertices have 4 to 24 cells around them."""
+    points: dict[tuple[int, ...], int] = {}
+    cells = []
+    for tetrahedron in mesh.cells["tetrahedron"].nodes.tolist():
+        for corner in tetrahedron:
+            others = [vertex for vertex in tetrahedron if vertex != corner]
+            chosen = [[o for axis, o in enumerate(others) if bits >> axis & 1] for bits in range(8)]
+            cells.append([points.setdefault(tuple(sorted([corner, *more])), len(points)) for more in chosen])
+    x = np.array([mesh.positions[list(vertices)].mean(axis=0) for vertices in points])
+    return Mesh(x, [Cells("hexahedron", np.array(cells))])
+
+
+@pytest.mark.parametrize("smoother", ["chebyshev", "patches"])
+@pytest.mark.parametrize("degree", [3, 4])
+def test_hexahedra_that_no_grid_has(smoother: str, degree: int) -> None:
+    """At most 12 iterations to 1e-8, whatever the number of cells around a vertex."""
+    coarse, iterations = in_hexahedra(box("tetrahedron", 1)), []
+    for times in (0, 1):
+        V = coarse.refined(times).space("Q", degree)
+        solver = multigrid.Multigrid(V, poisson, fixed=lambda V: V.dofs_on(), smoother=smoother)
+        b = np.random.default_rng(times).standard_normal(V.size)
+        iterations.append(solver.solve(b, relative=1e-8).iterations)
+        fixed = np.zeros(V.size, bool)
+        fixed[V.dofs_on()] = True
+        if times == 0:
+            expected = direct(V, poisson(V), b, fixed, np.zeros(V.size))
+            assert abs(solver.solve(b, relative=1e-11).x - expected).max() < SOLVED * abs(expected).max()
+    assert max(iterations) <= 12, iterations
+
+
+@pytest.mark.parametrize(("kind", "shape"), [("triangle", None), ("quadrilateral", (2,)), ("interval", None)])
+def test_patches_are_symmetric_and_take_fewer_iterations(kind: str, shape: tuple[int, ...] | None) -> None:
+    V = box(kind, 3).refined(1).space("Lagrange", 3, shape=shape)
+    form = poisson if shape is None else elasticity
+    options = dict(fixed=lambda V: abs(V.interpolate(lambda x: x[:1] if shape is None else x)).reshape(V.shape) < 1e-12)
+    patches = multigrid.Multigrid(V, form, smoother="patches", **options)
+    plain = multigrid.Multigrid(V, form, steps=2, **options)
+    r, s = np.random.default_rng(4).standard_normal((2, *V.shape))
+    one, other = (patches(r) * s).sum(), (patches(s) * r).sum()
+    assert abs(one - other) < 1e-12 * np.linalg.norm(patches(r)) * np.linalg.norm(s)
+    found, expected = (solver.solve(r, relative=1e-11) for solver in (patches, plain))
+    assert found.iterations <= plain.solve(r, relative=1e-11).iterations
+    assert abs(found.x - expected.x).max() < SOLVED * abs(expected.x).max()
+
+
+def test_vertices_of_a_cell_have_different_colours() -> None:
+    from kingpost.multigrid.smoothers import coloured
+
+    mesh = in_hexahedra(box("tetrahedron", 2))
+    dofs = mesh.space("Lagrange", 1).dofs
+    colours = coloured(mesh, dofs, int(dofs["hexahedron"].max()) + 1)
+    of_cells = np.sort(colours[dofs["hexahedron"]], axis=1)
+    assert (of_cells[:, 1:] > of_cells[:, :-1]).all() and of_cells.min() == 0
+
+
+def test_a_cycle_in_single_precision_preconditions_a_solve_in_double() -> None:
+    V = box("tetrahedron", 2).refined(1).space("P", 2)
+    b = 1e-30 * np.random.default_rng(3).standard_normal(V.size)  # squares of single precision vanish
+    solvers = [multigrid.Multigrid(V, poisson, fixed=lambda V: V.dofs_on(), precision=p) for p in ("f64", "f32")]
+    one, other = (solver.solve(b, relative=1e-11) for solver in solvers)
+    assert other.converged and other.iterations <= one.iterations + 1
+    assert abs(one.x - other.x).max() < SOLVED * abs(one.x).max()
+    assert solvers[1].levels[0].x.dtype == np.float32 and other.x.dtype == np.float64

@@ -8,6 +8,7 @@ import numpy as np
 
 from kingpost.errors import ArgumentError
 from kingpost.meshes import matrix
+from kingpost.meshes.forms import DTYPES
 from kingpost.meshes.space import Space
 from kingpost.sparse import _beside, _host
 
@@ -19,7 +20,7 @@ DENSE = 2048
 class Coarsest:
     """The inverse of a form's matrix: dense and on the device where it is small, else factors on the host."""
 
-    def __init__(self, space: Space, form: Any, fixed: Array, device: str, place: Any) -> None:
+    def __init__(self, space: Space, form: Any, fixed: Array, place: Any, precision: str) -> None:
         from scipy.sparse.linalg import splu
 
         free = np.flatnonzero(~fixed.reshape(-1))
@@ -34,7 +35,7 @@ class Coarsest:
         # the kernel multiplies by its transpose
         self.inverse = np.zeros((fixed.size, fixed.size))
         self.inverse[np.ix_(free, free)] = _inverse(whole.toarray(), space).T
-        self.inverse = place(self.inverse)
+        self.inverse = place(self.inverse.astype(DTYPES[precision]))
 
     def solve(self, level: Any) -> None:
         """Puts the solution for ``b`` of the level into ``x``."""

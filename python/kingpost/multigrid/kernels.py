@@ -75,6 +75,24 @@ for i in 0..n
   rest: r[i] += -q[i]
   clear: q[i] = 0.0
 """,
+    # The residual of what `x` holds.
+    "rest": """
+param n: i32
+arg b: f64[n] in
+arg q: f64[n] inout
+arg r: f64[n] out
+
+for i in 0..n
+  rest: r[i] = b[i] - q[i]
+  clear: q[i] = 0.0
+""",
+    "clear_x": """
+param n: i32
+arg x: f64[n] out
+
+for i in 0..n
+  zero: x[i] = 0.0
+""",
     "clear": """
 param n: i32
 arg b: f64[n] out
@@ -151,15 +169,16 @@ for i in 0..n
 
 
 @lru_cache(maxsize=None)
-def vector_kernel(name: str, device: str) -> Compiled:
-    """A kernel on the vectors of one level."""
-    return compile(Schedule.parse(f"kernel {name}\n{VECTORS[name]}{SCHEDULE}"), device)
+def vector_kernel(name: str, precision: str, device: str) -> Compiled:
+    """A kernel on the vectors of one level, in ``f64`` or ``f32``."""
+    text = f"kernel {name}\n{VECTORS[name]}{SCHEDULE}".replace("f64", precision)
+    return compile(Schedule.parse(text), device)
 
 
 @lru_cache(maxsize=None)
-def transfer_kernel(name: str, block: int, device: str) -> Compiled:
-    """A transfer between spaces of a number of components."""
-    text = f"kernel {name}\n{TRANSFER}{TRANSFERS[name]}".replace("BLOCK", str(block))
+def transfer_kernel(name: str, block: int, precision: str, device: str) -> Compiled:
+    """A transfer between spaces of a number of components, in ``f64`` or ``f32``."""
+    text = f"kernel {name}\n{TRANSFER}{TRANSFERS[name]}".replace("BLOCK", str(block)).replace("f64", precision)
     # cells share the degrees of freedom of the coarse space
     schedule = SCHEDULE.replace("let", "make_atomic({insn: add})\nlet", 1) if name == "restrict" else SCHEDULE
     return compile(Schedule.parse(f"{text}{schedule}"), device)

@@ -15,7 +15,9 @@ from kingpost.errors import ArgumentError, ShapeError
 from kingpost.matrix_free import METHODS
 from kingpost.meshes import action
 from kingpost.meshes.space import Space
-from kingpost.multigrid.cycle import Level, Multigrid, Place, chebyshev, like, smooth
+from kingpost.multigrid.cycle import Multigrid, like
+from kingpost.multigrid.level import Level, Place
+from kingpost.multigrid.smoothers import chebyshev, smooth
 from kingpost.solvers import Solution, _count, _size
 
 Array = Any
@@ -73,7 +75,7 @@ class SaddlePoint:
         start = time.perf_counter()
         self._place = place or np.asarray
         self._cycle = Multigrid(velocity, a, fixed=fixed, device=device, place=place, **options)
-        self._a = self._cycle.levels[0]
+        self._a = self._cycle.finest
         self._mass = Level(pressure, mass, np.zeros(pressure.shape, bool), device, self._place)
         factors = chebyshev(self._mass.largest, MASS_RATIO, MASS_STEPS)
         self._smoothed = capture(lambda: smooth(self._mass, "begin", factors))
@@ -128,12 +130,12 @@ class SaddlePoint:
         self._smoothed()
         p.d[...] = -p.x
         self._transposed()
-        left = given[:n] - ((u.inverse != 0.0) * u.q).reshape(-1)
+        left = given[:n] - (u.free * u.q).reshape(-1)
         u.q[...] = 0.0
         return like(r, np.concatenate([self._cycle(left), -p.x.reshape(-1)]))
 
     def _free(self) -> Array:
-        return np.concatenate([(self._a.inverse != 0.0).reshape(-1), (self._mass.inverse != 0.0).reshape(-1)])
+        return np.concatenate([self._a.free.reshape(-1), self._mass.free.reshape(-1)])
 
     def solve(
         self,

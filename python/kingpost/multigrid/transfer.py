@@ -7,6 +7,7 @@ from typing import Any, Optional
 import numpy as np
 
 from kingpost.errors import MeshError
+from kingpost.meshes.forms import DTYPES
 from kingpost.meshes.refinement import children, in_child
 from kingpost.meshes.space import Space
 from kingpost.multigrid.kernels import transfer_kernel
@@ -20,20 +21,22 @@ class Transfer:
     """The interpolation between two spaces, on a device: each degree of freedom of the fine one is a value at a point.
 
     The spaces are of one mesh, or the mesh of the fine one is that of the coarse one, refined once. ``place`` brings
-    arrays to the device.
+    arrays to the device, whose numbers are ``f64`` or ``f32``.
 
     Raises:
         MeshError: Spaces whose degrees of freedom are no values at points, other meshes, components that differ.
     """
 
-    def __init__(self, coarse: Space, fine: Space, device: str, place: Any) -> None:
+    def __init__(self, coarse: Space, fine: Space, device: str, place: Any, precision: str = "f64") -> None:
         if coarse.block != fine.block:
             raise MeshError(f"transfer: found {coarse.block} and {fine.block} components, needed as many")
         if fine.mesh is not coarse.mesh and fine.mesh.parent is not coarse.mesh:
             raise MeshError("transfer: found two meshes, needed one, or the second as `refined` makes it of the first")
         self.shape = (coarse.size, fine.size, fine.block)
-        self._kernels = {name: transfer_kernel(name, fine.block, device) for name in ("prolong", "restrict")}
-        self._arrays = {name: place(values) for name, values in _rows(coarse, fine).items()}
+        names, rows = ("prolong", "restrict"), _rows(coarse, fine)
+        rows["weights"] = rows["weights"].astype(DTYPES[precision])
+        self._kernels = {name: transfer_kernel(name, fine.block, precision, device) for name in names}
+        self._arrays = {name: place(values) for name, values in rows.items()}
 
     def prolong(self, coarse: Array, fine: Array, inverse: Array) -> None:
         """Adds the interpolated values, except where ``inverse`` is zero."""
