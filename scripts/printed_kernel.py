@@ -67,7 +67,7 @@ class PrintedKernel:
         texts = re.split(r"__global__ ", self.source)[1:]
         self.buffers = dict(re.findall(r"//   (\w+): (\w+) buffer", self.source))
         self.maps = [TensorMap(found, self.buffers) for found in TensorMap.TEXT.findall(self.source)]
-        self.encoded = {}
+        self.encoded, self.grids = {}, {}
         # what one architecture alone has is compiled for that one, which CuPy does not do itself
         own = "a" if "OneComputeCapability" in self.source else ""
         program = nvrtc.createProgram(self.source, f"{self.entry}.cu", [], [])
@@ -100,8 +100,10 @@ class PrintedKernel:
         given = tuple(np.uintp(x.data_ptr()) if hasattr(x, "data_ptr") else x for x in arguments)
         numbers = tuple(np.int32(parameters[name]) for name in self.parameters)
         maps = self.encoded_maps(numbers, given, parameters) if self.maps else ()
-        for function, grid, block, dynamic in self.launches:
-            function(self.value(grid, parameters), block, (*numbers, *given, *maps), shared_mem=dynamic)
+        if numbers not in self.grids:
+            self.grids[numbers] = [self.value(grid, parameters) for _, grid, *_ in self.launches]
+        for (function, _, block, dynamic), grid in zip(self.launches, self.grids[numbers]):
+            function(grid, block, (*numbers, *given, *maps), shared_mem=dynamic)
 
     def encoded_maps(self, numbers, pointers, parameters):
         """The maps of tensors of PyTorch, encoded once for the same ones."""
