@@ -1,11 +1,8 @@
 //! What isl has answered, by what it was asked.
 
-use crate::question::{Apart, Covered, NoPair, NothingBetween, Order, Question, Written};
-use foldhash::fast::FixedState;
-use kingpost_isl::{self as isl, IslError};
-use std::collections::HashMap;
+use crate::question::{Apart, Covered, Memory, NoPair, NothingBetween, Order};
 use std::fmt;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 /// Questions to isl that are settled. The next step of a recipe meets most of them again, so that
 /// one store is handed from the analysis of a kernel to that of the next
@@ -24,8 +21,6 @@ pub struct Answers {
     pub(crate) between: Memory<NothingBetween>,
     /// Whether a part of a relation is empty.
     pub(crate) no_pair: Memory<NoPair>,
-    /// Whether all that groups wait for is written.
-    pub(crate) written: Memory<Written>,
 }
 
 impl Answers {
@@ -38,56 +33,10 @@ impl Answers {
     }
 }
 
-/// Maximum number of answers of a kind that are kept; a step of a recipe asks a few dozen
-/// questions.
-const KEPT: usize = 4096;
-
-/// Operations of the solver that one question may take: some seconds.
-const LIMIT: u64 = 50_000_000;
-
-/// Answers of one kind.
-pub(crate) struct Memory<Q: Question>(Mutex<HashMap<Q, Q::Answer, FixedState>>);
-
-impl<Q: Question> Default for Memory<Q> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<Q: Question> Memory<Q> {
-    /// The answer that is kept, or else that of isl. Failures are not kept.
-    ///
-    /// # Errors
-    /// A failure of isl.
-    pub(crate) fn answer(&self, question: &Q) -> Result<Q::Answer, IslError> {
-        if let Some(known) = self.lock().get(question) {
-            return Ok(known.clone());
-        }
-        let answer = isl::with_operation_limit(LIMIT, || question.ask())
-            .map_err(|e| e.asked(|| Q::ASKS.to_owned()))?;
-        let mut kept = self.lock();
-        if kept.len() >= KEPT {
-            kept.clear();
-        }
-        kept.insert(question.clone(), answer.clone());
-        Ok(answer)
-    }
-
-    /// Nothing in here can be half done, so that a panic elsewhere does not matter.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Q, Q::Answer, FixedState>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl fmt::Debug for Answers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { covered, order, apart, between, no_pair, written } = self;
-        let kept = covered.lock().len()
-            + order.lock().len()
-            + apart.lock().len()
-            + between.lock().len()
-            + no_pair.lock().len()
-            + written.lock().len();
+        let Self { covered, order, apart, between, no_pair } = self;
+        let kept = covered.len() + order.len() + apart.len() + between.len() + no_pair.len();
         f.debug_struct("Answers").field("kept", &kept).finish()
     }
 }

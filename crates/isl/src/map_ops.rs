@@ -163,6 +163,14 @@ impl Map {
         Ok(self.wrap()?.lexmin_point_within(ranges)?.map(|point| self.split_point(point)))
     }
 
+    /// Whether there is a pair whose parameters lie in `ranges`.
+    ///
+    /// # Errors
+    /// As [`Map::lexmin_pair_within`].
+    pub fn has_pair_within(&self, ranges: &[(String, i64, i64)]) -> Result<bool, IslError> {
+        self.wrap()?.has_point_within(ranges)
+    }
+
     /// Splits a point of the wrapped map: parameters come first, then inputs, then outputs.
     fn split_point(&self, point: Point) -> Pair {
         let (n_in, n_out) = (self.in_dims().len(), self.out_dims().len());

@@ -69,6 +69,14 @@ unsafe extern "C" fn collect(point: *mut ffi::isl_point, user: *mut c_void) -> c
     }
 }
 
+/// Whether the parameters of a point lie in `ranges`, ends included.
+fn is_within(point: &Point, ranges: &[(String, i64, i64)]) -> bool {
+    let in_range = |(name, lo, hi): &(String, i64, i64)| {
+        point.iter().find(|(n, _)| n == name).is_none_or(|(_, value)| (lo..=hi).contains(&value))
+    };
+    ranges.iter().all(in_range)
+}
+
 impl Set {
     /// All parameters as leading dimensions.
     fn all_dims(&self) -> Result<Set, IslError> {
@@ -126,14 +134,8 @@ impl Set {
     /// # Errors
     /// [`IslError::Overflow`] for a coordinate beyond 64 bits.
     pub fn lexmin_point_within(&self, ranges: &[(String, i64, i64)]) -> Result<Option<Point>, IslError> {
-        let fits = |point: &Point| {
-            let in_range = |(name, lo, hi): &(String, i64, i64)| {
-                point.iter().find(|(n, _)| n == name).is_none_or(|(_, value)| (lo..=hi).contains(&value))
-            };
-            ranges.iter().all(in_range)
-        };
         match self.lexmin_point() {
-            Ok(Some(point)) if !fits(&point) => {}
+            Ok(Some(point)) if !is_within(&point, ranges) => {}
             Err(IslError::Overflow { .. }) if !ranges.is_empty() => {}
             found => return found,
         }
@@ -153,6 +155,20 @@ impl Set {
             }
         }
         Ok(None)
+    }
+
+    /// Whether there is a point whose parameters lie in `ranges`, as for [`Set::lexmin_point_within`]. Any
+    /// point will do, which is found sooner than the smallest.
+    ///
+    /// # Errors
+    /// As [`Set::lexmin_point_within`].
+    pub fn has_point_within(&self, ranges: &[(String, i64, i64)]) -> Result<bool, IslError> {
+        match self.sample_point() {
+            Ok(None) => Ok(false),
+            Ok(Some(point)) if is_within(&point, ranges) => Ok(true),
+            Ok(Some(_)) | Err(IslError::Overflow { .. }) => Ok(self.lexmin_point_within(ranges)?.is_some()),
+            Err(e) => Err(e),
+        }
     }
 
     /// The set without its parameters, each of which must have a single value.

@@ -272,9 +272,7 @@ impl SinkAccumulation {
             if !(across || within) || d.var == parts.var || d.kind == DependenceKind::Update {
                 continue;
             }
-            let relation = d.relation()?;
-            let here = isl::Map::from_disjuncts(&relation.space()?, std::slice::from_ref(&same))?;
-            let witness = d.witness(kernel, &relation.intersect(&here)?)?;
+            let witness = d.witness(kernel, &d.relation_where(std::slice::from_ref(&same))?)?;
             APART.refute(witness.map(|witness| {
                 let relation = format!("which touches `{}`", witness.element);
                 let help = "the accumulator is committed in every iteration; choose another loop".into();

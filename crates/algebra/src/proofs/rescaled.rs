@@ -232,9 +232,7 @@ impl Nest<'_, '_> {
             if !is_anti || d.var == kernel.insns[top].lhs.var {
                 continue;
             }
-            let relation = d.relation()?;
-            let here = isl::Map::from_constraints(&relation.space()?, &here)?;
-            let witness = d.witness(kernel, &relation.intersect(&here)?)?;
+            let witness = d.witness(kernel, &d.relation_where(std::slice::from_ref(&here))?)?;
             CURRENT.refute(witness.map(|witness| StaleValue {
                 // the message names the write first
                 witness: kingpost_analysis::Witness {

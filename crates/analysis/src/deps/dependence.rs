@@ -137,6 +137,22 @@ impl Dependence {
         self.name(&self.relation.map()?)
     }
 
+    /// The pairs of the relation for which one of these conjunctions holds; names of the sink end in `'`.
+    /// What they leave out need not be computed.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub fn relation_where(&self, disjuncts: &[Vec<isl::Constraint>]) -> Result<isl::Map, isl::IslError> {
+        let part = |pairs: isl::Map| {
+            let named = self.name(&pairs)?;
+            let part = named.intersect(&isl::Map::from_disjuncts(&named.space()?, disjuncts)?)?;
+            let numbered = pairs.in_dims().iter().chain(pairs.out_dims()).map(String::as_str);
+            let names = named.in_dims().iter().chain(named.out_dims()).map(String::as_str);
+            Ok(part.rename(&names.zip(numbered).collect::<Vec<_>>())?.with_tuples(None, None))
+        };
+        self.name(&self.relation.select(&part)?)
+    }
+
     /// A part of the relation whose loops go by number, with the names of the kernel.
     ///
     /// # Errors

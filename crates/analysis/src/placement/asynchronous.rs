@@ -150,13 +150,9 @@ impl Analysis<'_> {
             })
             .copied()
             .collect();
-        let mut pairs = Vec::new();
-        for d in self.dependences_of(&|v| v == barrier.var)? {
-            if d.source == barrier.source && d.sink == barrier.sink {
-                pairs.push(d.relation()?);
-            }
-        }
-        if pairs.is_empty() {
+        let all = self.dependences_of(&|v| v == barrier.var)?;
+        let pairs = || all.iter().filter(|d| d.source == barrier.source && d.sink == barrier.sink);
+        if pairs().next().is_none() {
             return Ok(1);
         }
         for apart in 1..most {
@@ -164,8 +160,8 @@ impl Analysis<'_> {
             let mut near = equal_values(poly, &equal);
             near.push(isl::Constraint::non_negative(advance.clone().offset(-1)));
             near.push(isl::Constraint::non_negative(isl::Affine::constant(apart).add_scaled(-1, &advance)));
-            for pairs in &pairs {
-                if !pairs.intersect(&isl::Map::from_constraints(&pairs.space()?, &near)?)?.is_empty()? {
+            for d in pairs() {
+                if !d.relation_where(&[near.clone()])?.is_empty()? {
                     return Ok(apart);
                 }
             }

@@ -81,7 +81,7 @@ pub(super) fn check_awaited(
             flows: sure.map(|d| d.told().clone()).collect(),
             symbols: poly.symbols().clone(),
         };
-        if !analysis.answers().written.answer(&question)? {
+        if !question.answer()? {
             return refuse(format!("`{name}` may read an element of it that nothing surely writes before"));
         }
     }

@@ -303,24 +303,34 @@ impl Checker<'_, '_> {
 
     /// The smallest scope in which both ends of every pair of one group run.
     fn scope(&self, d: &Dependence, launch: &OneLaunch, items: &[Axis]) -> Result<Scope, PlacementError> {
-        if self.later.separates(d) {
-            if self.is_private(d) {
-                return Ok(Scope::WorkItem);
-            }
-            let differ: Vec<_> = items.iter().filter_map(|axis| self.difference(d, *axis).part()).collect();
-            if differ.is_empty() || !self.answers.apart.answer(&self.apart(d, launch, differ))? {
-                return Ok(Scope::WorkItem);
-            }
+        let separates = self.later.separates(d);
+        if separates && self.is_private(d) {
+            return Ok(Scope::WorkItem);
+        }
+        let reads_for_others = |axis: &Axis| match axis {
+            Axis::Local(along) => *along > 0 && self.later.reads_for_others(d, *along),
+            Axis::Group(_) => false,
+        };
+        let runs_apart = |parts: Vec<Part>| {
+            Ok::<_, isl::IslError>(
+                !parts.is_empty() && self.answers.apart.answer(&self.apart(d, launch, parts))?,
+            )
+        };
+        let of_items = || items.iter().filter_map(|axis| self.difference(d, *axis).part()).collect();
+        let others = items.iter().any(reads_for_others);
+        // what is in two sub-groups is in two work-items, too
+        if separates && others && !runs_apart(of_items())? {
+            return Ok(Scope::WorkItem);
         }
         let between = |axis: &Axis| match (axis, self.difference(d, *axis)) {
             (Axis::Local(0), Difference::Where(..)) => self.between_sub_groups(d).part(),
-            (Axis::Local(along), _) if *along > 0 && self.later.reads_for_others(d, *along) => {
-                Some(Part::whole())
-            }
+            (axis, _) if reads_for_others(axis) => Some(Part::whole()),
             (_, difference) => difference.part(),
         };
-        let apart: Vec<_> = items.iter().filter_map(between).collect();
-        let leaves = !apart.is_empty() && self.answers.apart.answer(&self.apart(d, launch, apart))?;
+        let leaves = runs_apart(items.iter().filter_map(between).collect())?;
+        if separates && !leaves && !others && !runs_apart(of_items())? {
+            return Ok(Scope::WorkItem);
+        }
         Ok(if leaves { Scope::Group } else { Scope::SubGroup })
     }
 
@@ -418,10 +428,14 @@ impl Checker<'_, '_> {
         axes: &[Axis],
         reason: RefusalReason,
     ) -> Result<(), PlacementError> {
-        for axis in axes {
-            self.refuse(d, launch, self.difference(d, *axis), reason)?;
+        // one question of all axes has the answer in most cases
+        let parts = || axes.iter().filter_map(|axis| launch.part(self.difference(d, *axis)));
+        let part = Part(parts().flat_map(|Part(cases)| cases).collect());
+        let relation = d.told().clone();
+        if part.0.is_empty() || self.answers.no_pair.answer(&NoPair { relation, part })? {
+            return Ok(());
         }
-        Ok(())
+        parts().try_for_each(|part| self.refuse_pairs(d, part, reason))
     }
 
     /// Whether there may be pairs that differ on one of the axes.

@@ -25,8 +25,7 @@ impl Question for NothingBetween {
     const ASKS: &'static str = "whether nothing is written while a value is still read";
 
     fn ask(&self) -> Result<bool, isl::IslError> {
-        let pairs = self.pairs()?;
-        Ok(pairs.is_empty()? || pairs.lexmin_pair_within(&self.relation.symbols().ranges)?.is_none())
+        Ok(!self.pairs()?.has_pair_within(&self.relation.symbols().ranges)?)
     }
 }
 
@@ -37,6 +36,6 @@ impl NothingBetween {
     /// A failure of isl.
     pub(crate) fn pairs(&self) -> Result<isl::Map, isl::IslError> {
         let between = self.first.map()?.apply_range(&self.second.map()?)?;
-        self.relation.without_detours(self.relation.pairs.map()?.intersect(&between)?)
+        self.relation.select(&|pairs| pairs.intersect(&between))
     }
 }

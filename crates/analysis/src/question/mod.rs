@@ -8,6 +8,7 @@ mod alive;
 mod awaited;
 mod covered;
 mod instances;
+mod memory;
 mod order;
 mod pairs;
 mod point;
@@ -21,6 +22,7 @@ pub(crate) use alive::NothingBetween;
 pub(crate) use awaited::Written;
 pub(crate) use covered::{Covered, Footprint, Index};
 pub(crate) use instances::{Instances, Symbols, Union, union_of};
+pub(crate) use memory::Memory;
 pub(crate) use order::{Apart, Order, Ordered};
 pub(crate) use pairs::{Pairs, Sign};
 pub(crate) use relation::{NoPair, Part, Relation};
@@ -42,6 +44,9 @@ pub(crate) trait Question: Clone + Eq + Hash {
 
     /// What it asks, for whoever gets no answer.
     const ASKS: &'static str;
+
+    /// Maximum number of answers that are kept; a step of a recipe asks a few dozen questions.
+    const KEPT: usize = 4096;
 
     /// Asks isl.
     ///
@@ -128,6 +133,10 @@ impl Linear {
             [(Column::Loop(k), 1)] if self.constant == 0 => Some(*k),
             _ => None,
         }
+    }
+
+    fn is_constant(&self) -> bool {
+        self.terms.is_empty()
     }
 
     /// The value of a loop.

@@ -55,7 +55,7 @@ impl Question for Order {
         let relation = self.apart.relation.by_decider();
         let mut parts = crossing_parts(&relation);
         let not_empty = |decider, all: &Differences| relation.has_pair(decider, all);
-        let possible = |decider, all: &Differences| self.apart.is_possible(&relation, decider, all);
+        let possible = |decider, all: &Differences| relation.is_possible(decider, all);
         let mut carriers = Vec::new();
         for depth in &self.splits {
             let mut rest = Vec::with_capacity(parts.len());
@@ -126,7 +126,7 @@ impl Question for Apart {
     fn ask(&self) -> Result<bool, isl::IslError> {
         let relation = self.relation.by_decider();
         for part in &crossing_parts(&relation) {
-            if self.any(part, &|decider, all| self.is_possible(&relation, decider, all))? {
+            if self.any(part, &|decider, all| relation.is_possible(decider, all))? {
                 return Ok(true);
             }
         }
@@ -155,17 +155,6 @@ impl Apart {
             }
         }
         Ok(false)
-    }
-
-    /// Whether there is a pair for values that the symbols can take.
-    fn is_possible(
-        &self,
-        relation: &ByDecider,
-        decider: Decider,
-        all: &Differences,
-    ) -> Result<bool, isl::IslError> {
-        let Some(part) = relation.part(decider, all)? else { return Ok(false) };
-        Ok(!part.is_empty()? && part.lexmin_pair_within(&self.relation.symbols().ranges)?.is_some())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Pairs of instances of two accesses that touch one element.
 
-use super::{Instances, Linear, Shared, Symbols, numbered};
+use super::{Instances, Linear, Memory, Question, Shared, Symbols, numbered};
 use crate::deps::pair::Span;
 use crate::polyhedral::{Disjuncts, conjunction, difference};
 use kingpost_isl as isl;
@@ -44,6 +44,14 @@ impl Pairs {
         self.map_where(&names, before)
     }
 
+    /// As [`Pairs::map`], for pairs that several questions are asked of.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub(super) fn kept_map(&self) -> Result<isl::Map, isl::IslError> {
+        WAYS.with(|known| known.answer(self))
+    }
+
     /// The pairs in one of these conjunctions, in which "source before sink" is up to the caller.
     pub(super) fn map_where(&self, names: &Ends, before: Disjuncts) -> Result<isl::Map, isl::IslError> {
         let mut all = self.ends[0].named(&names[0], &self.symbols);
@@ -59,6 +67,18 @@ impl Pairs {
         let hidden = self.ends.iter().zip(names).flat_map(|(end, names)| &names[end.loops..]);
         let hidden: Vec<_> = hidden.map(String::as_str).collect();
         if hidden.is_empty() { Ok(map) } else { map.project_out(&hidden) }
+    }
+
+    /// The pairs in one iteration of the first loops around the source; `None` if they are not around the
+    /// sink, or there are no such pairs.
+    pub(super) fn within(&self, depth: usize) -> Option<Self> {
+        debug_assert!(self.unordered.is_empty(), "pairs of accesses are ordered by all of their loops");
+        if self.common < depth {
+            return None;
+        }
+        let Span { start, end, textual } = self.span;
+        let start = start.max(depth);
+        (start < end || textual).then(|| Self { span: Span { start, end, textual }, ..self.clone() })
     }
 
     /// Whether a common loop orders the instances.
@@ -92,6 +112,57 @@ impl Pairs {
         let equal = (0..depth).filter(|l| self.orders(*l)).map(|l| isl::Constraint::zero(step(l)));
         equal.chain(first).collect()
     }
+}
+
+/// The pairs as a map; loops by number.
+impl Question for Pairs {
+    type Answer = isl::Map;
+
+    const ASKS: &'static str = "which instances touch one element";
+
+    const KEPT: usize = MAPS;
+
+    fn ask(&self) -> Result<isl::Map, isl::IslError> {
+        self.map()
+    }
+}
+
+/// From sources to sinks by way of a write. Relations of what many statements write and read have the same
+/// ones, and several questions are asked about each relation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Detour(pub(super) Pairs, pub(super) Pairs);
+
+impl Detour {
+    /// The pairs as an isl map, if there are any; loops by number.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub(super) fn kept_map(&self) -> Result<Option<isl::Map>, isl::IslError> {
+        DETOURS.with(|known| known.answer(self))
+    }
+}
+
+impl Question for Detour {
+    /// None if there are none.
+    type Answer = Option<isl::Map>;
+
+    const ASKS: &'static str = "what is written between two accesses";
+
+    const KEPT: usize = MAPS;
+
+    fn ask(&self) -> Result<Option<isl::Map>, isl::IslError> {
+        let (first, second) = (self.0.kept_map()?, self.1.kept_map()?);
+        let none = first.is_empty()? || second.is_empty()?;
+        if none { Ok(None) } else { first.apply_range(&second).map(Some) }
+    }
+}
+
+/// Maps of a kind that are kept on a thread, at most: each has some kilobytes.
+const MAPS: usize = 1024;
+
+thread_local! {
+    static WAYS: Memory<Pairs> = Memory::default();
+    static DETOURS: Memory<Detour> = Memory::default();
 }
 
 /// What decides the order of the instances of a pair.

@@ -1,16 +1,11 @@
 //! Pairs of instances: those of two accesses that touch one element, those among which values flow.
 
-use super::pairs::{Decider, Differences, Ends, Pairs, Sign};
+use super::pairs::{Decider, Detour, Differences, Ends, Pairs, Sign};
 use super::point::is_found;
-use super::{Linear, Question, Range, Symbols};
+use super::{Linear, Question, Range, Symbols, Written};
 use crate::polyhedral::{Disjuncts, difference};
-use foldhash::fast::FixedState;
 use kingpost_isl as isl;
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::hash::Hash;
 use std::sync::Arc;
-use std::thread::LocalKey;
 
 /// The pairs among which a value flows, or that touch one element: pairs, less those with a write
 /// in between.
@@ -22,73 +17,95 @@ pub(crate) struct Relation {
     pub(crate) detours: Vec<(Pairs, Pairs)>,
 }
 
-/// Maps of a kind that are kept on a thread, at most: each has some kilobytes.
-const KEPT: usize = 1024;
-
-type Kept<Q, A> = RefCell<HashMap<Q, A, FixedState>>;
-
-thread_local! {
-    static MAPS: Kept<Pairs, isl::Map> = RefCell::default();
-    static DETOURS: Kept<(Pairs, Pairs), Option<isl::Map>> = RefCell::default();
-}
-
-/// What is kept of a question, or what is found. Failures are not kept.
-fn kept<Q: Clone + Eq + Hash, A: Clone>(
-    known: &'static LocalKey<Kept<Q, A>>,
-    question: &Q,
-    find: impl FnOnce() -> Result<A, isl::IslError>,
-) -> Result<A, isl::IslError> {
-    if let Some(known) = known.with_borrow(|known| known.get(question).cloned()) {
-        return Ok(known);
-    }
-    let found = find()?;
-    known.with_borrow_mut(|known| {
-        if known.len() >= KEPT {
-            known.clear();
-        }
-        known.insert(question.clone(), found.clone());
-    });
-    Ok(found)
-}
-
-/// From sources to sinks by way of a write, if there are any. Relations of what many statements
-/// write and read have the same ones, and several questions are asked about each relation.
-fn detour(first: &Pairs, second: &Pairs) -> Result<Option<isl::Map>, isl::IslError> {
-    kept(&DETOURS, &(first.clone(), second.clone()), || {
-        let [first, second] = [first, second].map(|pairs| kept(&MAPS, pairs, || pairs.map()));
-        let (first, second) = (first?, second?);
-        let none = first.is_empty()? || second.is_empty()?;
-        if none { Ok(None) } else { first.apply_range(&second).map(Some) }
-    })
-}
-
 impl Relation {
     /// The pairs as an isl map; loops by number.
     ///
     /// # Errors
     /// A failure of isl.
     pub(crate) fn map(&self) -> Result<isl::Map, isl::IslError> {
-        self.without_detours(self.pairs.map()?)
+        if self.detours.is_empty() { self.pairs.kept_map() } else { self.select(&|pairs| Ok(pairs)) }
     }
 
-    /// Some of the pairs, less those with a write in between.
+    /// The pairs that `part` keeps of some that it is given.
     ///
     /// # Errors
-    /// A failure of isl.
-    pub(super) fn without_detours(&self, mut map: isl::Map) -> Result<isl::Map, isl::IslError> {
-        for (first, second) in &self.detours {
-            if map.is_empty()? {
-                break;
+    /// A failure of isl, or of `part`.
+    pub(crate) fn select(
+        &self,
+        part: &dyn Fn(isl::Map) -> Result<isl::Map, isl::IslError>,
+    ) -> Result<isl::Map, isl::IslError> {
+        if self.detours.is_empty() {
+            return part(self.pairs.map()?);
+        }
+        let names = self.names();
+        let mut found: Option<isl::Map> = None;
+        for decider in self.pairs.deciders() {
+            if self.is_overwritten(decider)? {
+                continue;
             }
-            let Some(detour) = detour(first, second)? else { continue };
+            let decided = self.pairs.map_where(&names, vec![self.pairs.decided(decider, &names)])?;
+            let pairs = self.without_detours(part(decided)?, decider)?;
+            found = Some(match found {
+                None => pairs,
+                Some(found) => found.union(&pairs)?,
+            });
+        }
+        let none = || part(self.pairs.map_where(&names, Vec::new())?);
+        found.map_or_else(none, Ok)
+    }
+
+    /// Some of the pairs that `decider` decides, less those with a write in between.
+    ///
+    /// Formula: where both ends are in one iteration of some loops, so is what runs in between.
+    fn without_detours(&self, mut map: isl::Map, decider: Decider) -> Result<isl::Map, isl::IslError> {
+        if self.detours.is_empty() || map.is_empty()? {
+            return Ok(map);
+        }
+        let depth = match decider {
+            Decider::Loop(k) => k,
+            Decider::Text => self.pairs.common,
+        };
+        for (first, second) in &self.detours {
+            let (Some(first), Some(second)) = (first.within(depth), second.within(depth)) else { continue };
+            let Some(detour) = Detour(first, second).kept_map()? else { continue };
             // to subtract, isl finds formulas for what lies in between, which takes much longer than to tell that
             // nothing does
             let between = map.intersect(&detour)?;
             if !between.is_empty()? {
                 map = map.subtract(&between)?.coalesce()?;
+                if map.is_empty()? {
+                    break;
+                }
             }
         }
         Ok(map)
+    }
+
+    /// Whether a write is between the ends of each pair that a loop decides, because one always is in the
+    /// iteration of the sink. This is asked once of a sink, whatever the source.
+    ///
+    /// Formula: of `{ i -> j : f(i) = g(j), i in an earlier iteration than j }` nothing is left if each `j` is
+    /// in the range of `{ w -> j : h(w) = g(j), w before j in its iteration }`, as then `f(i) = h(w)`.
+    fn is_overwritten(&self, decider: Decider) -> Result<bool, isl::IslError> {
+        let Decider::Loop(k) = decider else { return Ok(false) };
+        let Pairs { ends: [_, sink], same, symbols, .. } = &self.pairs;
+        if self.detours.is_empty() || sink.reductions > 0 {
+            return Ok(false);
+        }
+        let equal = |same: &[(Linear, Linear)], x: &Linear, y: &Linear| {
+            (x == y && x.is_constant()) || same.iter().any(|(p, q)| p == x && q == y)
+        };
+        let hides = |(first, second): &(Pairs, Pairs)| {
+            let at_sink = || same.iter().chain(&second.same).map(|(_, z)| z);
+            let meets =
+                |(x, y): &(Linear, Linear)| at_sink().any(|z| equal(same, x, z) && equal(&second.same, y, z));
+            let decides = first.deciders().any(|decider| decider == Decider::Loop(k));
+            if decides && first.same.iter().all(meets) { second.within(k + 1) } else { None }
+        };
+        let written = |pairs| Arc::new(Self { pairs, detours: Vec::new() });
+        let flows: Vec<_> = self.detours.iter().filter_map(hides).map(written).collect();
+        let (reads, symbols) = (sink.clone(), symbols.clone());
+        Ok(!flows.is_empty() && Written { reads, flows, symbols }.answer()?)
     }
 
     /// The pairs by what decides their order.
@@ -139,7 +156,7 @@ impl ByDecider<'_> {
         decider: Decider,
         all: &Differences,
     ) -> Result<Option<isl::Map>, isl::IslError> {
-        if !self.may_have(decider, all) {
+        if !self.may_have(decider, all) || self.relation.is_overwritten(decider)? {
             return Ok(None);
         }
         let symbols = &self.relation.symbols().names;
@@ -147,7 +164,16 @@ impl ByDecider<'_> {
         constraints.extend(all.iter().map(|difference| signed(difference, &self.names, symbols)));
         // most parts are empty, and detours take long to subtract
         let part = self.relation.pairs.map_where(&self.names, vec![constraints])?;
-        self.relation.without_detours(part).map(Some)
+        self.relation.without_detours(part, decider).map(Some)
+    }
+
+    /// Whether there is such a pair for values that the symbols can take.
+    ///
+    /// # Errors
+    /// A failure of isl.
+    pub(super) fn is_possible(&self, decider: Decider, all: &Differences) -> Result<bool, isl::IslError> {
+        let Some(part) = self.part(decider, all)? else { return Ok(false) };
+        part.has_pair_within(&self.relation.symbols().ranges)
     }
 
     /// Whether there are pairs that this decides and at which all these differences have these
@@ -290,8 +316,16 @@ impl Question for NoPair {
     const ASKS: &'static str = "whether two instances touch one element";
 
     fn ask(&self) -> Result<bool, isl::IslError> {
-        let pairs = self.pairs()?;
-        Ok(pairs.is_empty()? || pairs.lexmin_pair_within(&self.relation.symbols().ranges)?.is_none())
+        let relation = self.relation.by_decider();
+        // what is overwritten in each iteration of an inner loop is so in each of an outer one
+        for decider in relation.deciders().into_iter().rev() {
+            for all in &self.part.0 {
+                if relation.is_possible(decider, all)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -301,8 +335,7 @@ impl NoPair {
     /// # Errors
     /// A failure of isl.
     pub(crate) fn pairs(&self) -> Result<isl::Map, isl::IslError> {
-        let symbols = &self.relation.symbols().names;
-        let part = self.part.of(&self.relation.pairs.map()?, &self.relation.names(), symbols)?;
-        self.relation.without_detours(part)
+        let (names, symbols) = (self.relation.names(), &self.relation.symbols().names);
+        self.relation.select(&|pairs| self.part.of(&pairs, &names, symbols))
     }
 }

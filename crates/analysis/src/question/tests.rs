@@ -2,8 +2,9 @@
 
 use super::{NoPair, Part, Question};
 use crate::Analysis;
-use crate::deps::DependenceKind;
+use crate::deps::{Dependence, DependenceKind};
 use kingpost_ir::kernel::Kernel;
+use kingpost_isl as isl;
 use std::sync::Arc;
 
 fn kernel(text: &str) -> Kernel {
@@ -100,4 +101,37 @@ fn answers_serve_the_next_kernel() {
     let next = analysis.next(&second);
     assert_eq!(next.place().map(|p| p.barriers.len()).map_err(|e| e.to_string()), barriers);
     assert_eq!(kept(next.answers()), after_first);
+}
+
+/// Whether a value that a statement writes in an iteration of `i` is read in a later one.
+fn is_read_later(text: &str, source: &str) -> bool {
+    let kernel = kernel(text);
+    let analysis = Analysis::of(&kernel);
+    let dependences = analysis.dependences().unwrap();
+    let flows = dependences
+        .iter()
+        .filter(|d| d.carries_value() && kernel.insns[d.source].name == source)
+        .collect::<Vec<_>>();
+    let later = isl::Constraint::non_negative(isl::Affine::name("i'").plus(-1, "i").offset(-1));
+    let found = |d: &&Dependence| !d.relation_where(&[vec![later.clone()]]).unwrap().is_empty().unwrap();
+    assert!(!flows.is_empty());
+    flows.into_iter().any(found)
+}
+
+#[test]
+fn what_is_written_in_each_iteration_hides_what_earlier_ones_wrote() {
+    let loops = "for i in 0..n\n";
+    let (low, high) =
+        ("  for j in 0..4\n    low: t[j] = a[i, j]\n", "  for l in 0..4\n    high: t[l + 4] = a[i, l + 4]\n");
+    let read = "  for q in 0..8\n    r: y[i, q] = t[7 - q]\n";
+    let head = "kernel k\nparam n: i32\narg a: f64[n, 8] in\narg y: f64[n, 8] out\ntemp t: f64[8]\n\n";
+    let start = "for p in 0..8\n  first: t[p] = 0.0\n";
+    let both = [head, loops, low, high, read].concat();
+    assert!(!is_read_later(&both, "low") && !is_read_later(&both, "high"));
+    let sometimes = both.replace("a[i, l + 4]", "a[i, l + 4] if i <= 5");
+    assert!(!is_read_later(&sometimes, "low") && is_read_later(&sometimes, "high"));
+    let after = [head, start, loops, read, low, high].concat();
+    assert!(is_read_later(&after, "low") && is_read_later(&after, "high"));
+    let between = [head, start, loops, low, read, high].concat();
+    assert!(!is_read_later(&between, "low") && is_read_later(&between, "high"));
 }

@@ -133,8 +133,7 @@ fn different_elements(
             disjuncts.extend([less, more].map(|case| [&meet[..], &[case]].concat()));
         }
     }
-    let whole = d.relation()?;
-    whole.intersect(&isl::Map::from_disjuncts(&whole.space()?, &disjuncts)?).map(Some)
+    d.relation_where(&disjuncts).map(Some)
 }
 
 /// The index of an access along an axis, if it is quasi-affine and no reduction runs over it.

@@ -177,11 +177,8 @@ impl<'a, 'k> Orders<'a, 'k> {
         if disjuncts.is_empty() {
             return Ok(None);
         }
-        let pairs = || {
-            let relation = d.relation()?;
-            relation.intersect(&isl::Map::from_disjuncts(&relation.space()?, &disjuncts)?)
-        };
-        Ok(Some(pairs().map_err(|e| e.asked(|| question(&self.old.kernel, d)))?))
+        let pairs = d.relation_where(&disjuncts);
+        Ok(Some(pairs.map_err(|e| e.asked(|| question(&self.old.kernel, d)))?))
     }
 
     /// The value of a new loop at an instance of an old instruction.

@@ -246,12 +246,11 @@ fn uses(kernel: &Kernel, insn: InsnId, var: VarId) -> bool {
 
 /// The pairs of a dependence in different iterations of a loop.
 fn between_iterations(poly: &Polyhedral, d: &Dependence, iname: InameId) -> Result<isl::Map, isl::IslError> {
-    let whole = d.relation()?;
     if !poly.common_loops(d.source, d.sink).contains(&iname) {
-        return Ok(whole);
+        return d.relation();
     }
     let forward = step(poly, iname).offset(-1);
     let backward = isl::Affine::constant(-1).add_scaled(-1, &step(poly, iname));
     let differ = [forward, backward].map(|e| vec![isl::Constraint::non_negative(e)]);
-    whole.intersect(&isl::Map::from_disjuncts(&whole.space()?, &differ)?)
+    d.relation_where(&differ)
 }

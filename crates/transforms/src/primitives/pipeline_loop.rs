@@ -469,15 +469,13 @@ fn check_ahead(analysis: &Analysis, stages: &Stages, args: &PipelineLoop) -> Res
             d.kind != DependenceKind::Update && among(&rest, d.source) && among(&fetch, d.sink)
         };
         for d in analysis.dependences()?.into_iter().filter(concerned) {
-            let whole = d.relation()?;
             let mut late = equal_values(poly, &stages.around);
             // other iterations have other buffers; what uses a single one stands in front
             let buffered = stages.buffered.iter().any(|b| b.var == d.var);
             let reach = if buffered || among(&front, d.source) { 0 } else { args.ahead() };
             let distance = isl::Affine::constant(reach).add_scaled(-1, &step(poly, stages.iname));
             late.push(isl::Constraint::non_negative(distance));
-            let late = whole.intersect(&isl::Map::from_constraints(&whole.space()?, &late)?)?;
-            AHEAD.refute(d.witness(kernel, &late)?.map(|witness| {
+            AHEAD.refute(d.witness(kernel, &d.relation_where(&[late])?)?.map(|witness| {
                 let relation = relation_text(d.kind, &witness.element);
                 let help = format!("keep `{}` in its iteration", witness.sink.insn);
                 WrongOrder { witness, relation, help }

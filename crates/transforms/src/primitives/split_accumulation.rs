@@ -291,9 +291,7 @@ fn check_order(analysis: &Analysis, split: &Split) -> Result<(), Refusal> {
         if !(across || within) || d.var == split.var || d.kind == DependenceKind::Update {
             continue;
         }
-        let relation = d.relation()?;
-        let here = isl::Map::from_disjuncts(&relation.space()?, std::slice::from_ref(&same))?;
-        let witness = d.witness(kernel, &relation.intersect(&here)?)?;
+        let witness = d.witness(kernel, &d.relation_where(std::slice::from_ref(&same))?)?;
         ORDER.refute(witness.map(|witness| {
             let relation = format!("which touches `{}`", witness.element);
             let help = "the first part is committed before the second one; split elsewhere".into();
