@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("basix.ufl")
 pytest.importorskip("scipy")
 
+import basix.ufl
 import ufl
 from scipy.sparse.linalg import spsolve
 
@@ -204,6 +205,31 @@ def test_a_mesh_of_a_file_whose_coarsest_level_is_solved_on_the_host(monkeypatch
     fixed[V.dofs_on(7)] = True
     expected = direct(V, poisson(V), b, fixed, np.zeros(V.size))
     assert abs(solver.solve(b, relative=1e-11).x - expected).max() < SOLVED * abs(expected).max()
+    with pytest.raises(kingpost.ArgumentError, match="the form is singular on .*, the coarsest level"):
+        multigrid.Multigrid(V, poisson)
+
+
+def test_triangles_and_quadrilaterals_in_one_mesh() -> None:
+    whole = box("quadrilateral", 3)
+    nodes = whole.cells["quadrilateral"].nodes
+    triangles = np.concatenate([nodes[4:, [0, 1, 3]], nodes[4:, [0, 2, 3]]])
+    mesh = Mesh(whole.positions, [Cells("quadrilateral", nodes[:4]), Cells("triangle", triangles)])
+    V = mesh.refined(2).space(lambda kind: basix.ufl.element("Lagrange", kind, 2))
+
+    def form(V: meshes.Space):
+        def of(kind: str) -> ufl.Form:
+            u, v = ufl.TrialFunction(V.on(kind)), ufl.TestFunction(V.on(kind))
+            return ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx
+
+        return of
+
+    solver = multigrid.Multigrid(V, form, fixed=lambda V: V.dofs_on())
+    b, fixed = np.random.default_rng(2).standard_normal(V.size), np.zeros(V.size, bool)
+    fixed[V.dofs_on()] = True
+    found = solver.solve(b, relative=1e-11)
+    assert found.iterations <= 12
+    assert abs(found.x - direct(V, form(V), b, fixed, np.zeros(V.size))).max() < SOLVED * abs(found.x).max()
+    assert solver.solve(b, relative=1e-8, method="gmres").iterations <= 10
 
 
 @pytest.mark.parametrize("method", ["cg", "gmres"])
@@ -257,6 +283,8 @@ def test_what_does_not_fit_is_refused() -> None:
         solver.solve(np.zeros(V.size), method="bicg")
     with pytest.raises(kingpost.ShapeError, match=r"`b` has the shape \[3\]; needed"):
         solver.solve(np.zeros(3))
+    with pytest.raises(kingpost.ShapeError, match=r"`values` has the shape \[2\]; needed a number, or"):
+        solver.solve(np.zeros(V.size), np.zeros(2))
     with pytest.raises(kingpost.ShapeError, match=r"the residual has the shape \[3\]"):
         solver(np.zeros(3))
     with pytest.raises(kingpost.MeshError, match="transfer: found two meshes"):

@@ -15,6 +15,8 @@ from kingpost.sparse import _beside, _host
 Array = Any
 #: Unknowns up to which the inverse is kept as a dense matrix, on the device: 32 MiB.
 DENSE = 2048
+#: Solutions of systems of a larger condition have no digit that is right.
+CONDITION = 1e14
 
 
 class Coarsest:
@@ -24,13 +26,17 @@ class Coarsest:
         from scipy.sparse.linalg import splu
 
         free = np.flatnonzero(~fixed.reshape(-1))
-        self._free, self.is_on_host = free, len(free) > DENSE
+        self._free, self.is_on_host = free, fixed.size > DENSE
         whole = matrix(space.mesh, form).assemble().tocsc()[free][:, free].tocsc()
         if self.is_on_host:
             try:
                 self._factors = splu(whole)
             except RuntimeError:
                 raise _singular(space) from None
+            pivots = abs(self._factors.U.diagonal())
+            # rounding leaves something of the pivot that would be zero
+            if not pivots.min() * CONDITION > pivots.max():
+                raise _singular(space)
             return
         # the kernel multiplies by its transpose
         self.inverse = np.zeros((fixed.size, fixed.size))
@@ -43,12 +49,8 @@ class Coarsest:
             level.run("multiply", a=self.inverse)
             return
         x = np.zeros(level.b.size)
-        x[self._free] = self._factors.solve(_host(level.b).reshape(-1)[self._free])
+        x[self._free] = self._factors.solve(_host(level.b).reshape(-1)[self._free].astype(float))
         level.x[...] = _beside(level.x, x.reshape(level.b.shape))
-
-
-#: Inverses of a larger condition have no digit that is right.
-CONDITION = 1e14
 
 
 def _inverse(whole: Array, space: Space) -> Array:

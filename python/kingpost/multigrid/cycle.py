@@ -35,7 +35,7 @@ class Multigrid:
     of ``bool`` of the space's shape). ``place`` brings arrays to a card (``cupy.asarray``), where all vectors stay.
 
     The ``smoother`` runs before and after each coarse correction. ``chebyshev`` takes ``steps`` steps of Chebyshev's
-    iteration with Jacobi's (as many as the degree, at least 3), for eigenvalues down to a ``ratio``-th of the largest
+    iteration with Jacobi's (as many as the degree, at least 4), for eigenvalues down to a ``ratio``-th of the largest
     (five times the steps; Adams et al. 2003). ``patches`` solves around each vertex by a cycle over degrees, one colour
     of vertices after the other (Wichrowski 2025): fewer iterations on cells that are flat, each of them much longer. On
     the coarsest level the matrix is assembled and factorised. A cycle of a symmetric form is symmetric.
@@ -71,8 +71,8 @@ class Multigrid:
         if precision not in ("f64", "f32"):
             raise _about(ArgumentError, "precision", f"`precision` is {precision!r}; needed `f64` or `f32`")
         spaces = _spaces(space, coarsen)
-        # fewest products with the form in a solve of Poisson's equation by P1 to P4 on tetrahedra and triangles
-        self.steps = max(3, degree(space)) if steps is None else _count("steps", steps, 1)
+        # near the fewest products with the form in solves by P1 to P4, and at most ten iterations on many levels
+        self.steps = max(4, degree(space)) if steps is None else _count("steps", steps, 1)
         self._ratio = 5.0 * self.steps if ratio is None else _size("ratio", ratio)
         if not self._ratio > 1.0:
             raise _about(ArgumentError, "ratio", f"`ratio` is {ratio:g}; needed more than 1")
@@ -135,7 +135,7 @@ class Multigrid:
         """One cycle from zero, for a residual; where values are prescribed, the residual itself."""
         given, first, shape = self._place(r), self.levels[0], self.finest.b.shape
         if given.size != self.finest.b.size:
-            raise ShapeError(f"the residual has the shape {list(r.shape)}; needed {list(shape)}")
+            raise _about(ShapeError, "r", f"the residual has the shape {list(given.shape)}; needed {list(shape)}")
         given = given.reshape(shape)
         # the smallest numbers of single precision are larger than residuals may be
         size = 1.0 if self.finest is first else float(abs(given).max()) or 1.0
@@ -143,7 +143,7 @@ class Multigrid:
         for call in self._cycle:
             call()
         found = first.x if size == 1.0 else size * first.x
-        return like(r, np.where(self.finest.free, found, given).reshape(r.shape))
+        return like(r, np.where(self.finest.free, found, given).reshape(np.shape(r)))
 
     def product(self, x: Array) -> Array:
         """The form applied to a vector, without a matrix; the identity where values are prescribed."""
@@ -169,10 +169,14 @@ class Multigrid:
             raise _about(ArgumentError, "method", f"`method` is {method!r}; needed one of {', '.join(METHODS)}")
         relative, absolute = _size("relative", relative), _size("absolute", absolute)
         finest = self.finest
-        if np.shape(b) != finest.space.shape:
-            raise _about(ShapeError, "b", f"`b` has the shape {list(np.shape(b))}; needed {list(finest.space.shape)}")
+        needed = finest.space.shape
+        if np.shape(b) != needed:
+            raise _about(ShapeError, "b", f"`b` has the shape {list(np.shape(b))}; needed {list(needed)}")
+        if np.shape(values) not in ((), needed):
+            message = f"`values` has the shape {list(np.shape(values))}; needed a number, or {list(needed)}"
+            raise _about(ShapeError, "values", message)
         start = time.perf_counter()
-        prescribed = ~finest.free * (self._place(values) if hasattr(values, "shape") else values)
+        prescribed = ~finest.free * (self._place(values) if np.shape(values) else values)
         right = finest.free * (self._place(b) - finest.image(prescribed))
         limit = max(relative * float((right * right).sum()) ** 0.5, absolute)
         most = _count("max_iterations", max_iterations)
