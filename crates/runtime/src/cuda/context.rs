@@ -74,6 +74,8 @@ pub(crate) struct Context {
     device: sys::CUdevice,
     context: sys::CUcontext,
     spare: Spare,
+    /// The same of the host's memory, which takes a millisecond to pin and to release.
+    spare_of_host: Spare,
 }
 
 // SAFETY: the driver's handles may be used from any thread once the context is current there, which
@@ -90,7 +92,13 @@ impl Context {
         // SAFETY: as above.
         let total = unsafe { result::device::total_mem(device) }
             .map_err(|e| driver_error(&name, "cuDeviceTotalMem", e))?;
-        Ok(Arc::new(Self { name, device, context, spare: Spare::of(total as u64) }))
+        Ok(Arc::new(Self {
+            name,
+            device,
+            context,
+            spare: Spare::of(total as u64),
+            spare_of_host: Spare::of_host(),
+        }))
     }
 
     /// Memory of at least some bytes.
@@ -125,10 +133,19 @@ impl Context {
     }
 }
 
+/// Releases memory of the host.
+fn free_of_host(blocks: impl IntoIterator<Item = sys::CUdeviceptr>) {
+    for block in blocks {
+        // SAFETY: allocated in `CudaMemory::of_host`, freed once; what used it was waited for.
+        let _ = unsafe { result::free_host(block as *mut _) };
+    }
+}
+
 impl Drop for Context {
     fn drop(&mut self) {
         if self.enter().is_ok() {
             self.free_spare();
+            free_of_host(self.spare_of_host.drain());
         }
         // SAFETY: retained once in `new`. There is nobody to tell of a failure.
         let _ = unsafe { result::primary_ctx::release(self.device) };
@@ -164,12 +181,16 @@ impl CudaMemory {
     pub(crate) fn of_host(context: &Arc<Context>, bytes: u64) -> Result<Self, RuntimeError> {
         let failed =
             |reason: String| RuntimeError::Allocation { bytes, device: context.name.clone(), reason };
+        let bytes = Spare::size(bytes);
         let size = usize::try_from(bytes).map_err(|e| failed(e.to_string()))?;
         context.enter()?;
-        // SAFETY: the context is current; nothing reads the memory before it is filled.
-        let address = unsafe { result::malloc_host(size, 0) }.map_err(|e| failed(format!("{:?}", e.0)))?;
-        // one address space for all memory, as there is on each 64-bit system with a card since 2.0
-        Ok(Self { pointer: address as u64, is_of_host: true, bytes: 0, owner: Some(Arc::clone(context)) })
+        let pointer = match context.spare_of_host.take(bytes) {
+            Some(block) => block,
+            // SAFETY: the context is current; nothing reads the memory before it is filled. There is one address
+            // space for all memory, as on each 64-bit system with a card since 2.0.
+            None => unsafe { result::malloc_host(size, 0) }.map_err(|e| failed(format!("{:?}", e.0)))? as u64,
+        };
+        Ok(Self { pointer, is_of_host: true, bytes, owner: Some(Arc::clone(context)) })
     }
 
     /// The bytes of memory of the host, if it is that.
@@ -199,11 +220,15 @@ impl CudaMemory {
 impl Drop for CudaMemory {
     fn drop(&mut self) {
         if let Some(context) = self.owner.as_ref().filter(|context| context.enter().is_ok()) {
-            if let Some(address) = self.host() {
-                // SAFETY: the context is current; whatever writes to the memory ends before it goes.
-                let _ = unsafe { sys::cuCtxSynchronize() };
-                // SAFETY: allocated in `of_host`, freed once.
-                let _ = unsafe { result::free_host(address.cast()) };
+            if self.is_of_host {
+                // whatever writes to the memory ends before it goes
+                // SAFETY: the context is current.
+                let waited = unsafe { sys::cuCtxSynchronize() }.result().is_ok();
+                let freed = match waited {
+                    true => context.spare_of_host.keep(self.bytes, self.pointer),
+                    false => vec![self.pointer],
+                };
+                free_of_host(freed);
                 return;
             }
             // the driver waits before it frees, and what is kept is lent at once

@@ -11,6 +11,8 @@ const LONGEST: u64 = 1 << 28;
 /// What is kept of the memory of a card, at most, and of a large one in bytes.
 const SHARE: u64 = 16;
 const KEPT: u64 = 1 << 31;
+/// The same of the host's memory.
+const KEPT_OF_HOST: u64 = 1 << 20;
 /// Extents between two powers of two: arrays of about one length share blocks, of which at most an
 /// eighth is unused.
 const STEPS: u64 = 8;
@@ -33,6 +35,11 @@ impl Spare {
     /// Of a card with so much memory.
     pub(super) fn of(total: u64) -> Self {
         Self { most: KEPT.min(total / SHARE), blocks: Mutex::default() }
+    }
+
+    /// Of the memory of the host that cards reach, of which a few numbers are seen.
+    pub(super) fn of_host() -> Self {
+        Self { most: KEPT_OF_HOST, blocks: Mutex::default() }
     }
 
     /// Bytes to allocate where some are asked for.
