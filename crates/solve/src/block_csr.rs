@@ -1,6 +1,6 @@
 //! Matrices by rows of dense blocks on a device.
 
-use crate::texts::{compiled, compiled_block_product, text, with_extents};
+use crate::texts::{compiled, compiled_block_product, text};
 use crate::{BlockRows, Call, CsrOperator, Operator, Queue, SolveError, compile_text};
 use kingpost_fem::sparse::{BlockPattern, CsrPattern};
 use kingpost_runtime::{Buffer, Device, Executable, buffer_of, download_values};
@@ -57,11 +57,6 @@ impl BlockCsrOperator {
         })
     }
 
-    /// What adds a product with blocks of given extents to a vector.
-    pub(crate) fn compiled_add(device: &dyn Device, extents: [usize; 2]) -> Result<Executable, SolveError> {
-        compiled(device, &with_extents(text!("add_block_product"), extents))
-    }
-
     /// The entries, f64 `[blocks, side, side]`.
     #[must_use]
     pub const fn values(&self) -> &Buffer {
@@ -101,17 +96,12 @@ impl BlockCsrOperator {
         [self.extents[1] * self.columns, self.extents[0] * self.rows]
     }
 
-    /// A kernel on it and two vectors.
-    pub(crate) fn call<'a>(&'a self, kernel: &'a Executable, x: &'a Buffer, y: &'a Buffer) -> Call<'a> {
+    /// `y = A x`
+    pub(crate) fn times<'a>(&'a self, x: &'a Buffer, y: &'a Buffer) -> Call<'a> {
         let matrix = [("row_starts", &*self.row_starts), ("columns", &*self.at), ("values", &self.values)];
         let arrays = [&matrix[..], &[("x", x), ("y", y)]].concat();
         let sizes = [("n", self.rows), ("n_columns", self.columns), ("n_blocks", self.n_blocks)];
-        Call::of(kernel, &sizes, &arrays)
-    }
-
-    /// `y = A x`
-    pub(crate) fn times<'a>(&'a self, x: &'a Buffer, y: &'a Buffer) -> Call<'a> {
-        self.call(&self.product, x, y)
+        Call::of(&self.product, &sizes, &arrays)
     }
 }
 

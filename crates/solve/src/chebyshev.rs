@@ -49,6 +49,14 @@ impl Spectrum {
         }
     }
 
+    /// `α` and `β` of `α D⁻¹ - β D⁻¹ A D⁻¹`, which is what two steps from zero multiply by.
+    pub(crate) fn two_steps(self) -> [f64; 2] {
+        let mut factors = self.factors();
+        let first = factors.first();
+        let (a, c) = factors.next();
+        [first + a + c * first, a * first]
+    }
+
     /// Factors of the preconditioned residual and of the last direction in the directions after the
     /// first: the first is `residual/θ` alone.
     fn factors(self) -> Factors {

@@ -114,8 +114,9 @@ impl PreconditionerKind {
             Self::BlockJacobi => (8 + 4) * unknowns * components,
             // its diagonal, its vectors, those of the search for eigenvalues
             Self::Chebyshev => 8 * 10 * unknowns,
-            // the vectors of the finest level; matrices are counted once they are known ([`Amg::new`])
-            Self::Amg => 8 * 6 * unknowns,
+            // the vectors of the finest level, and those of the search for eigenvalues; matrices are counted once they
+            // are known ([`Amg::new`])
+            Self::Amg => 8 * 8 * unknowns,
         }
     }
 }

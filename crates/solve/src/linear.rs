@@ -130,6 +130,9 @@ impl Multilevel {
         matrix: &BlockRows<'_>,
         u: Option<&Buffer>,
     ) -> Result<(), SolveError> {
+        if let (Renewal::Nothing, Some(known)) = (self.needs, &self.hierarchy) {
+            return known.take(device, matrix);
+        }
         stage("making a hierarchy");
         let known = self.hierarchy.take();
         let renewed = match known {
@@ -357,7 +360,6 @@ impl<'d> LinearSolver<'d> {
                 let values = eigenvalues.of(matrix, diagonal.values())?;
                 *spectrum = Some(Spectrum::of_upper(&values, POLYNOMIAL.1)?);
             }
-            Preconditioner::Amg(levels) if levels.needs == Renewal::Nothing => {}
             Preconditioner::Amg(levels) => {
                 // entries of a part are taken on a stream of its own; positions move with its whole mesh
                 communicator.wait()?;

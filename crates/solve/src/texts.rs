@@ -223,9 +223,6 @@ mod tests {
         let texts = [
             text!("aggregation/connections").to_owned(),
             text!("aggregation/count_products")
-                .replace("LISTS", "4")
-                .replace("LIST", "p")
-                .replace(" and OWN_SLICE", "")
                 .replace("SLICES", "4")
                 .replace("KEPT", "8")
                 .replace("GROUP", "32"),

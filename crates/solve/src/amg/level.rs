@@ -1,10 +1,11 @@
 //! A level of a hierarchy with a coarser one, all of whose numbers are found on the device.
 
+use super::sliced::{CycleKernels, Layout, Scaling, Sliced, Slices};
 use super::structure::{Structure, StructureKernels};
 use crate::texts::{compiled, compiled_block_product, text};
 use crate::{
-    BlockCsrOperator, BlockRows, Call, Chebyshev, ConjugateGradients, Eigenvalues, LinearOptions, SolveError,
-    Spectrum, run,
+    BlockCsrOperator, BlockRows, Call, Chebyshev, ConjugateGradients, Eigenvalues, LinearOptions, Queue,
+    SolveError, Spectrum, run,
 };
 use kingpost_runtime::{Buffer, Device, Executable, check_interrupt};
 use rayon::join;
@@ -53,34 +54,24 @@ impl NumberKernels {
     }
 }
 
-/// Blocks a row of interpolations, and of what is restricted: about as many as is usual.
-const BLOCKS: [usize; 2] = [4, 32];
+/// Blocks a row of coarse matrices: about as many as is usual.
+const BLOCKS: usize = 32;
 
 /// Compiles the kernels of a cycle where interpolations have blocks of `side` rows and `width` columns.
 ///
 /// # Errors
 /// A device that refuses them.
 pub(super) fn prepare_cycles(device: &dyn Device, side: usize, width: usize) -> Result<(), SolveError> {
-    let [few, many] = BLOCKS;
-    let smoothing = || {
-        Chebyshev::new(device, 1)?;
-        // of eigenvalues
+    let eigenvalues = || {
         ConjugateGradients::prepare(device)?;
         ConjugateGradients::new(device, 1, LinearOptions::default())?;
         compiled(device, text!("random_numbers"))?;
-        compiled(device, text!("dense_product"))?;
-        compiled(device, text!("subtract"))
+        compiled(device, text!("dense_product"))
     };
-    let interpolation = || {
-        compiled_block_product(device, [side, width], few)?;
-        BlockCsrOperator::compiled_add(device, [side, width])
-    };
-    let coarse = || {
-        compiled_block_product(device, [width, side], many)?;
-        compiled_block_product(device, [width; 2], many)
-    };
-    let (smoothing, (interpolation, coarse)) = join(smoothing, || join(interpolation, coarse));
-    smoothing.and(interpolation).and(coarse).map(drop)
+    let products = || compiled_block_product(device, [width; 2], BLOCKS);
+    let cycles = || Layout::prepare(device, [side, width]);
+    let (eigenvalues, (products, cycles)) = join(eigenvalues, || join(products, cycles));
+    eigenvalues.and(products).and(cycles).map(drop)
 }
 
 fn compiled_inverse(device: &dyn Device, side: usize) -> Result<Executable, SolveError> {
@@ -139,10 +130,16 @@ impl Smoother {
 }
 
 /// A level with a coarser one.
+///
+/// A cycle smooths `A D⁻¹ y = b` in place of `A x = b`, with the copies of the matrix and of the interpolation that
+/// are scaled so: products with them are all that steps need, and update the vectors themselves.
 pub(super) struct Level {
     structure: Structure,
     is_finest: bool,
-    pub smoother: Smoother,
+    /// The inverse of the diagonal.
+    pub inverse: Buffer,
+    /// Of the matrix times the inverse of its diagonal.
+    pub spectrum: Spectrum,
     /// From the coarser level.
     pub interpolation: BlockCsrOperator,
     /// To it: the transpose.
@@ -150,12 +147,45 @@ pub(super) struct Level {
     /// The matrix of the coarser level, and its near kernel.
     pub coarse: BlockCsrOperator,
     pub near: Buffer,
-    pub add: Executable,
-    pub q: Buffer,
-    pub r: Buffer,
+    kernels: CycleKernels,
+    /// The matrix, the interpolation and the restriction.
+    own: Sliced,
+    up: Sliced,
+    down: Sliced,
+    r: Buffer,
     /// Right-hand side and solution of the coarser level.
     pub coarse_b: Buffer,
     pub coarse_x: Buffer,
+}
+
+impl Level {
+    /// Appends two steps from zero and the right-hand side of the coarser level.
+    pub fn descend<'a>(&'a self, b: &'a Buffer, x: &'a Buffer, queue: &mut Queue<'a>) {
+        let [alpha, beta] = self.spectrum.two_steps();
+        let start = self.own.update(&self.kernels.start, &[("x", b), ("b", b), ("y", x)]);
+        queue.push(start.with("alpha", alpha).with("beta", beta));
+        queue.push(self.residual(b, x));
+        let vectors = [("x", &self.r), ("y", &self.coarse_b)];
+        queue.push(self.down.update(&self.kernels.restrict, &vectors));
+    }
+
+    /// Appends what adds the solution of the coarser level, and two steps more.
+    pub fn ascend<'a>(&'a self, b: &'a Buffer, x: &'a Buffer, queue: &mut Queue<'a>) {
+        let [alpha, beta] = self.spectrum.two_steps();
+        queue.push(self.up.update(&self.kernels.add, &[("x", &self.coarse_x), ("y", x)]));
+        queue.push(self.residual(b, x));
+        let vectors = [("x", &self.r), ("b", &self.r), ("inverse", &self.inverse), ("y", x)];
+        queue.push(self.own.update(&self.kernels.finish, &vectors).with("alpha", alpha).with("beta", beta));
+    }
+
+    fn residual<'a>(&'a self, b: &'a Buffer, x: &'a Buffer) -> Call<'a> {
+        self.own.update(&self.kernels.residual, &[("x", x), ("b", b), ("y", &self.r)])
+    }
+
+    /// Copies another matrix of the pattern near that of the hierarchy, to be smoothed in place of it.
+    pub fn take<'a>(&'a self, values: &'a Buffer) -> Call<'a> {
+        self.own.fill(values, Some(&self.inverse))
+    }
 }
 
 /// What finds levels.
@@ -180,10 +210,12 @@ impl Structure {
             + self.coarse.bytes()
             + 4 * self.interpolation.n_blocks as u64;
         let numbers = 2 * self.interpolation.n_blocks * side * width + self.coarse.n_blocks * width * width;
-        let vectors = 6 * fine + (2 + width) * coarse;
+        let vectors = 2 * fine + (2 + width) * coarse;
+        let [own, up, down] = &self.slices;
+        let slices = own.bytes(side * side) + up.bytes(side * width) + down.bytes(side * width);
         let bases = self.sets.n_members * side * width;
         let image = self.image.n_blocks * side * width;
-        [lists + 8 * (numbers + vectors) as u64, 8 * (bases + image) as u64]
+        [lists + slices + 8 * (numbers + vectors) as u64, 8 * (bases + image) as u64]
     }
 }
 
@@ -226,19 +258,20 @@ impl Finder<'_> {
                 lists,
             )
         };
+        let copy = |slices: &Slices, extents, scaling| Sliced::new(device, slices.clone(), extents, scaling);
+        let [own, up, down] = &structure.slices;
         let mut level = Level {
             is_finest,
-            smoother: Smoother {
-                inverse: vector(fine)?,
-                spectrum: Spectrum { least: 0.0, largest: 0.0 },
-                steps: Chebyshev::new(device, fine)?,
-            },
+            inverse: vector(fine)?,
+            spectrum: Spectrum { least: 0.0, largest: 0.0 },
             interpolation: blocks(&structure.interpolation, [*side, *width])?,
             restriction: blocks(&structure.restriction, [*width, *side])?,
             coarse: blocks(&structure.coarse, [*width; 2])?,
             near: vector(below * width)?,
-            add: BlockCsrOperator::compiled_add(device, [*side, *width])?,
-            q: vector(fine)?,
+            kernels: CycleKernels::new(device, [own, up, down].map(|of| of.layout), [*side, *width])?,
+            own: copy(own, [*side; 2], Scaling::Columns)?,
+            up: copy(up, [*side, *width], Scaling::Rows)?,
+            down: copy(down, [*width, *side], Scaling::None)?,
             r: vector(fine)?,
             coarse_b: vector(below)?,
             coarse_x: vector(below)?,
@@ -271,10 +304,11 @@ impl Finder<'_> {
     fn find(&self, level: &mut Level, matrix: &BlockRows<'_>, near: &Buffer) -> Result<(), SolveError> {
         let (device, kernels) = (self.device, self.numbers);
         let NumberKernels { side, width, .. } = *kernels;
-        let Structure { sets, own, interpolation, transposes, image, coarse, restriction } = &level.structure;
-        run(device, &[invert_diagonal(&kernels.invert, matrix, level.is_finest, &level.smoother.inverse)])?;
-        let values = eigenvalues(device, matrix, &level.smoother.inverse)?;
-        level.smoother.spectrum = Spectrum::of_upper(&values, self.ratio)?;
+        let Structure { sets, own, interpolation, transposes, image, coarse, restriction, .. } =
+            &level.structure;
+        run(device, &[invert_diagonal(&kernels.invert, matrix, level.is_finest, &level.inverse)])?;
+        let values = eigenvalues(device, matrix, &level.inverse)?;
+        level.spectrum = Spectrum::of_upper(&values, self.ratio)?;
         let omega = 4.0 / (3.0 * Spectrum::of_upper(&values, 1.0)?.largest);
 
         let numbers = |n: usize| device.allocate(8 * n as u64);
@@ -287,7 +321,7 @@ impl Finder<'_> {
         let sizes = [("n", own.rows), ("n_a", own.n_blocks), ("n_members", sets.n_members)];
         let sizes = [&sizes[..], &[("n_blocks", interpolation.n_blocks)]].concat();
         let a = [("a_starts", &*own.starts), ("a_columns", &*own.at), ("a", matrix.values)];
-        let arrays = [("inverse", &level.smoother.inverse), ("aggregates", &sets.of)];
+        let arrays = [("inverse", &level.inverse), ("aggregates", &sets.of)];
         let arrays = [arrays, [("places", &sets.places), ("basis", &basis)]].concat();
         let to = [("values", level.interpolation.values())];
         let arrays = [&interpolation.places()[..], &a, &arrays, &to].concat();
@@ -312,7 +346,14 @@ impl Finder<'_> {
         let sizes = [("n", coarse.rows), ("n_middle", own.rows), ("n_a", restriction.n_blocks)];
         let sizes = [&sizes[..], &[("n_b", image.n_blocks), ("n_blocks", coarse.n_blocks)]].concat();
         let project = Call::of(&kernels.coarse, &sizes, &[&coarse.places()[..], &a, &b, &to].concat());
-        run(device, &[multiply, project])?;
+        let all = [
+            multiply,
+            project,
+            level.take(matrix.values),
+            level.up.fill(level.interpolation.values(), Some(&level.inverse)),
+            level.down.fill(level.restriction.values(), None),
+        ];
+        run(device, &all)?;
         Ok(())
     }
 }

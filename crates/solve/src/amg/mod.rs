@@ -4,14 +4,14 @@ mod aggregates;
 mod coarsest;
 mod level;
 mod near_kernel;
+mod sliced;
 mod structure;
 
 pub use near_kernel::Unknowns;
 
-use crate::texts::{compiled, text};
-use crate::{BlockCsrOperator, BlockRows, Call, Operator, Queue, Smoothing, SolveError, Spectrum};
+use crate::{BlockCsrOperator, BlockRows, Operator, Queue, SolveError, Spectrum, run};
 use coarsest::Coarsest;
-use kingpost_runtime::{Backend, Buffer, Device, Executable, available_memory};
+use kingpost_runtime::{Backend, Buffer, Device, available_memory};
 use level::{Finder, Level, NumberKernels, prepare_cycles};
 use near_kernel::NearKernel;
 use rayon::{ThreadPoolBuilder, join};
@@ -23,8 +23,6 @@ const COARSEST: usize = 256;
 const LEVELS: usize = 20;
 /// Strength of connections on the finest level; half of it on each next one.
 const STRENGTH: f64 = 0.08;
-/// Steps of Chebyshev's iteration before and after the coarser level.
-const STEPS: usize = 2;
 /// The ratio of the eigenvalues that they reduce.
 const RATIO: f64 = 10.0;
 
@@ -35,7 +33,7 @@ pub struct HierarchySize {
     pub unknowns: Vec<usize>,
     /// Entries of the matrices of all levels, relative to those of the finest.
     pub operator_complexity: f64,
-    /// Bytes on the device, without the matrix of the finest level.
+    /// Bytes on the device, with a copy of the matrix of the finest level.
     pub bytes: u64,
 }
 
@@ -61,6 +59,9 @@ pub struct AmgLevel<'a> {
 /// vector that others of its aggregate span is zero, so that all nodes of a level have as many unknowns. Another
 /// matrix of the pattern [renews](Self::renew) the numbers alone.
 ///
+/// Cycles multiply by copies of all matrices in slices of rows, whose diagonal is one, and update vectors in the same
+/// kernels: two steps of Chebyshev's iteration from zero are one product, a residual is another.
+///
 /// # Source
 /// Vaněk et al. 1996; Vaněk et al. 2001; smoothers Adams et al. 2003.
 pub struct Amg {
@@ -72,7 +73,6 @@ pub struct Amg {
     /// Of the finest level, and of all others.
     numbers: [NumberKernels; 2],
     levels: Vec<Level>,
-    subtract: Executable,
     coarsest: Coarsest,
 }
 
@@ -172,9 +172,8 @@ impl Amg {
         let (own, _) = finer(&levels, matrix, &near)?;
         let coarsest = Coarsest::new(device, &own, levels.is_empty(), RATIO)?;
         size.bytes += coarsest.bytes(own.unknowns());
-        let subtract = compiled(device, text!("subtract"))?;
         let side = matrix.side;
-        Ok(Self { n, side, size, near_kernel, structures, numbers, levels, subtract, coarsest })
+        Ok(Self { n, side, size, near_kernel, structures, numbers, levels, coarsest })
     }
 
     /// The hierarchy of another matrix of the same pattern: sets of nodes and the places of all blocks are kept,
@@ -211,11 +210,21 @@ impl Amg {
         Ok(Some(self))
     }
 
+    /// Takes a matrix of the pattern, near that of the hierarchy, as what the finest level smooths.
+    ///
+    /// # Errors
+    /// A failing driver.
+    pub(crate) fn take(&self, device: &dyn Device, matrix: &BlockRows<'_>) -> Result<(), SolveError> {
+        let calls: Vec<_> = self.levels.first().map(|level| level.take(matrix.values)).into_iter().collect();
+        run(device, &calls)?;
+        Ok(())
+    }
+
     /// Its levels with a coarser one, from the finest on.
     pub fn levels(&self) -> impl Iterator<Item = AmgLevel<'_>> {
         self.levels.iter().map(|level| AmgLevel {
-            inverse_diagonal: &level.smoother.inverse,
-            spectrum: level.smoother.spectrum,
+            inverse_diagonal: &level.inverse,
+            spectrum: level.spectrum,
             interpolation: &level.interpolation,
             coarse: &level.coarse,
         })
@@ -239,16 +248,9 @@ impl Amg {
         let Some(own) = self.levels.get(level) else {
             return self.coarsest.solve(operator, b, x, queue);
         };
-        let (inverse, spectrum) = (&own.smoother.inverse, own.smoother.spectrum);
-        let smoothing = Smoothing { operator, inverse, spectrum, steps: STEPS };
-        own.smoother.steps.smooth(&smoothing, true, b, x, queue);
-        operator.apply(x, &own.q, queue);
-        let n = [("n", operator.size())];
-        queue.push(Call::of(&self.subtract, &n, &[("b", b), ("q", &own.q), ("r", &own.r)]));
-        queue.push(own.restriction.times(&own.r, &own.coarse_b));
+        own.descend(b, x, queue);
         self.cycle(level + 1, &own.coarse, &own.coarse_b, &own.coarse_x, queue);
-        queue.push(own.interpolation.call(&own.add, &own.coarse_x, x));
-        own.smoother.steps.smooth(&smoothing, false, b, x, queue);
+        own.ascend(b, x, queue);
     }
 }
 
@@ -268,7 +270,7 @@ fn finer<'m>(
 pub struct AmgPreconditioner<'a> {
     /// The hierarchy.
     pub hierarchy: &'a Amg,
-    /// The operator of the finest level, that of the matrix of the hierarchy or one near it.
+    /// The operator of the finest level, which is smoothed where nothing coarsens it.
     pub operator: &'a dyn Operator,
 }
 

@@ -1,6 +1,7 @@
 //! Which blocks the matrices of a level have, found on the device.
 
 use super::aggregates::{Aggregates, SetKernels};
+use super::sliced::{Counting, Layout, Slices};
 use crate::sorting::{Scan, Sort};
 use crate::texts::{compiled, text};
 use crate::{BlockRows, Call, PatternKernels, SolveError, run};
@@ -25,7 +26,7 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    fn new([rows, columns]: [usize; 2], n_blocks: usize, [starts, at, owners]: [Buffer; 3]) -> Self {
+    pub fn new([rows, columns]: [usize; 2], n_blocks: usize, [starts, at, owners]: [Buffer; 3]) -> Self {
         Self { rows, columns, n_blocks, starts: Arc::new(starts), at: Arc::new(at), owners }
     }
 
@@ -44,21 +45,20 @@ impl Pattern {
     }
 }
 
-/// Slices of the rows of products on a card, which have one remainder each. They are few where
-/// there are as many rows as [`LARGE`].
+/// Slices of the rows of products on a card, which have one remainder each.
 const FEW: usize = 8;
-const MANY: usize = 32;
+/// Rows from which on a card finds columns of products by rows in place of work-groups.
 const LARGE: usize = 1 << 17;
 
 /// Who finds the columns of a row of a product.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// A work-item each, slice by slice: what is read once, where there are many rows.
+    /// A work-item, slice by slice: what is read once, where there are many rows.
     ByRows,
-    /// A work-item a slice, which passes over the columns of the others.
-    BySlices,
-    /// The same of lists of a slice each, as a product has them.
+    /// A work-item a slice, of lists of a slice each, as such a product has them.
     OfSlices,
+    /// A work-group, which marks them in its memory, where there are few columns. They ascend.
+    ByGroups,
 }
 
 /// The kernels that find where a product has blocks, in slices.
@@ -74,21 +74,14 @@ impl ProductKernels {
     fn new(device: &dyn Device, slices: usize, way: Way) -> Result<Self, SolveError> {
         // a slice has fewer on average; one slice is a row
         let kept = if slices == 1 { "16" } else { "8" };
-        let n = slices.to_string();
-        let (lists, list, own) = match way {
-            Way::ByRows | Way::BySlices => ("1", "0", " and b_columns[e] mod SLICES == p"),
-            Way::OfSlices => (n.as_str(), "p", ""),
-        };
         let of = |text: &str| {
-            let text = text.replace("LISTS", lists).replace("LIST", list).replace(" and OWN_SLICE", own);
-            let text = text.replace("KEPT", kept).replace("SLICES", &n);
+            let text = text.replace("KEPT", kept).replace("SLICES", &slices.to_string());
             compiled(device, &text.replace("GROUP", &(128 / slices).to_string()))
         };
         let [count, fill] = match way {
-            Way::BySlices | Way::OfSlices => {
-                [text!("aggregation/count_products"), text!("aggregation/fill_products")]
-            }
             Way::ByRows => [text!("aggregation/count_image"), text!("aggregation/fill_image")],
+            Way::OfSlices => [text!("aggregation/count_products"), text!("aggregation/fill_products")],
+            Way::ByGroups => [text!("aggregation/count_marked"), text!("aggregation/fill_marked")],
         };
         let first = of(text!("aggregation/first_slices"))?;
         Ok(Self { slices, way, count: of(count)?, fill: of(fill)?, first })
@@ -103,9 +96,10 @@ pub(super) struct StructureKernels {
     sets: SetKernels,
     count_aggregates: Executable,
     fill_aggregates: Executable,
-    /// Of levels with many rows, and with few: of the matrix with the interpolation, and of the restriction with
-    /// that.
-    products: [[ProductKernels; 2]; 2],
+    /// Of the matrix with the interpolation, and of the restriction with that.
+    products: [ProductKernels; 2],
+    /// Of both on levels with few rows of a card.
+    by_groups: Option<ProductKernels>,
     rows: Executable,
     take: Executable,
     missing: Executable,
@@ -123,6 +117,8 @@ pub(super) struct Structure {
     /// Of the matrix times the interpolation.
     pub image: Pattern,
     pub coarse: Pattern,
+    /// Of the matrix, the interpolation and the restriction, for cycles.
+    pub slices: [Slices; 3],
 }
 
 impl StructureKernels {
@@ -131,20 +127,13 @@ impl StructureKernels {
     /// # Errors
     /// A device that refuses them.
     pub fn new(device: &dyn Device) -> Result<Self, SolveError> {
-        let [few, many] = match device.info().backend {
-            Backend::Cuda => [FEW, MANY],
-            Backend::C | Backend::OpenCl => [1, 1],
-        };
-        let of = |slices, way| {
-            let (image, coarse) = join(
-                || ProductKernels::new(device, slices, way),
-                || ProductKernels::new(device, slices, Way::OfSlices),
-            );
-            Ok::<_, SolveError>([image?, coarse?])
-        };
-        let products = || join(|| of(few, Way::ByRows), || of(many, Way::BySlices));
+        let is_card = device.info().backend == Backend::Cuda;
+        let slices = if is_card { FEW } else { 1 };
+        let of = |way| ProductKernels::new(device, slices, way);
+        let by_groups = || is_card.then(|| ProductKernels::new(device, 1, Way::ByGroups)).transpose();
+        let products = || join(by_groups, || join(|| of(Way::ByRows), || of(Way::OfSlices)));
         let others = || join(|| SetKernels::new(device), products);
-        let (lists, (sets, (few, many))) = join(|| PatternKernels::new(device), others);
+        let (lists, (sets, (by_groups, (image, coarse)))) = join(|| PatternKernels::new(device), others);
         Ok(Self {
             lists: lists?,
             norms: compiled(device, text!("aggregation/diagonal_norms"))?,
@@ -152,7 +141,8 @@ impl StructureKernels {
             sets: sets?,
             count_aggregates: compiled(device, text!("aggregation/count_aggregates"))?,
             fill_aggregates: compiled(device, text!("aggregation/fill_aggregates"))?,
-            products: [few?, many?],
+            products: [image?, coarse?],
+            by_groups: by_groups?,
             rows: compiled(device, text!("aggregation/rows_of_blocks"))?,
             take: compiled(device, text!("aggregation/take_integers"))?,
             missing: compiled(device, text!("aggregation/missing_aggregates"))?,
@@ -211,11 +201,30 @@ impl StructureKernels {
         let own = self.with_owners(device, matrix)?;
         let interpolation = self.interpolation(device, (&own, kinds), &sets)?;
         let (restriction, transposes) = self.transposed(device, &interpolation)?;
-        let [with_matrix, with_restriction] = &self.products[usize::from(own.rows < LARGE)];
+        let [with_matrix, with_restriction] = match &self.by_groups {
+            Some(by_groups) if own.rows < LARGE => [by_groups; 2],
+            Some(_) | None => self.products.each_ref(),
+        };
         let lists = &interpolation.starts;
         let (image, slices) = self.product(device, with_matrix, [&own, &interpolation], lists)?;
         let (coarse, _) = self.product(device, with_restriction, [&restriction, &image], &slices)?;
-        Ok(Structure { sets, own, interpolation, restriction, transposes, image, coarse })
+        let slices = self.slices(device, [&own, &interpolation, &restriction])?;
+        Ok(Structure { sets, own, interpolation, restriction, transposes, image, coarse, slices })
+    }
+
+    fn slices(&self, device: &dyn Device, of: [&Pattern; 3]) -> Result<[Slices; 3], SolveError> {
+        let counting = |pattern: &Pattern| {
+            let per_row = pattern.n_blocks / pattern.rows.max(1);
+            Counting::new(device, pattern, Layout::of(device, per_row))
+        };
+        let [own, up, down] = of.map(counting);
+        let all = [own?, up?, down?];
+        let mut calls = Vec::new();
+        all.iter().for_each(|counting| counting.push(&self.lists, &mut calls));
+        run(device, &calls)?;
+        drop(calls);
+        let [own, up, down] = all.map(|counting| counting.slices(device));
+        Ok([own?, up?, down?])
     }
 
     /// Whether the interpolation of a structure has all blocks that the connections of a matrix ask for.
@@ -399,26 +408,28 @@ mod tests {
     #[test]
     fn products_have_the_blocks_that_have_terms() {
         let mut numbers = Random::new();
-        let (a, b) = (random(150, 60, &mut numbers), random(60, 90, &mut numbers));
-        let c = random(40, 150, &mut numbers);
-        let image = product(&a, &b);
-        for name in ["c", "opencl"] {
+        let (a, c) = (random(150, 60, &mut numbers), random(40, 150, &mut numbers));
+        for (name, columns, slices, [first, second]) in [
+            ("c", 90, 1, [Way::ByRows, Way::OfSlices]),
+            ("c", 90, FEW, [Way::ByRows, Way::OfSlices]),
+            ("opencl", 90, FEW, [Way::ByRows, Way::OfSlices]),
+            // more columns than a work-group marks at once
+            ("c", 4200, 1, [Way::ByGroups; 2]),
+            ("opencl", 90, 1, [Way::ByGroups; 2]),
+        ] {
             let device = &*open(name).unwrap();
             let structures = StructureKernels::new(device).unwrap();
-            let (left, right) = (upload(device, &a, 60), upload(device, &b, 90));
-            let outer = upload(device, &c, 150);
-            for slices in [1, FEW, MANY] {
-                let of = |way| ProductKernels::new(device, slices, way).unwrap();
-                let what = format!("{name}, {slices}, seed {}", numbers.seed);
-                for way in [Way::ByRows, Way::BySlices] {
-                    let (found, starts) =
-                        structures.product(device, &of(way), [&left, &right], &right.starts).unwrap();
-                    check(device, &found, &image, &what);
-                    let sliced = of(Way::OfSlices);
-                    let (found, _) = structures.product(device, &sliced, [&outer, &found], &starts).unwrap();
-                    check(device, &found, &product(&c, &image), &what);
-                }
-            }
+            let b = random(60, columns, &mut numbers);
+            let image = product(&a, &b);
+            let (left, right) = (upload(device, &a, 60), upload(device, &b, columns));
+            let of = |way| ProductKernels::new(device, slices, way).unwrap();
+            let what = format!("{name}, {slices}, seed {}", numbers.seed);
+            let (found, starts) =
+                structures.product(device, &of(first), [&left, &right], &right.starts).unwrap();
+            check(device, &found, &image, &what);
+            let (found, _) =
+                structures.product(device, &of(second), [&upload(device, &c, 150), &found], &starts).unwrap();
+            check(device, &found, &product(&c, &image), &what);
         }
     }
 }

@@ -1,11 +1,16 @@
 //! Cycles compared with dense ones.
 
+use super::sliced::{Layout, Update};
 use super::*;
-use crate::{BlockCsrOperator, BlocksOfRows, CsrOperator, Queue, Spectrum, run};
+use crate::texts::{compiled, text};
+use crate::{BlockCsrOperator, BlocksOfRows, Call, CsrOperator, run};
 use kingpost_fem::sparse::CsrPattern;
 use kingpost_runtime::{Origin, buffer_of, download_values, open, upload_values};
 use kingpost_sample::{Random, seed};
 use nalgebra::{DMatrix, DVector, DVectorView};
+
+/// Steps of Chebyshev's iteration before and after the coarser level.
+const STEPS: usize = 2;
 
 /// The second difference on a square of `side` inner points a side, with two prescribed unknowns,
 /// whose rows and columns are those of the identity.
@@ -80,17 +85,45 @@ fn random(n: usize, seed: u64) -> DVector<f64> {
 }
 
 /// Steps by the roots of the Chebyshev polynomial of degree two on the interval, instead of its
-/// recurrence.
-fn smoothed(a: &DMatrix<f64>, spectrum: Spectrum, b: &DVector<f64>, mut x: DVector<f64>) -> DVector<f64> {
+/// recurrence; the diagonal may be that of another matrix.
+fn smoothed(
+    (a, diagonal): (&DMatrix<f64>, &DVector<f64>),
+    spectrum: Spectrum,
+    b: &DVector<f64>,
+    mut x: DVector<f64>,
+) -> DVector<f64> {
     let (middle, half) =
         ((spectrum.largest + spectrum.least) / 2.0, (spectrum.largest - spectrum.least) / 2.0);
     for k in 0..STEPS {
         let angle = (2 * k + 1) as f64 * std::f64::consts::PI / (2 * STEPS) as f64;
         let root = middle + half * angle.cos();
         let r = b - a * &x;
-        x += DVector::from_fn(x.len(), |i, _| r[i] / (root * a[(i, i)]));
+        x += DVector::from_fn(x.len(), |i, _| r[i] / (root * diagonal[i]));
     }
     x
+}
+
+/// A cycle of a hierarchy of `of` that smooths `a`.
+fn cycle(level: &Level, p: &DMatrix<f64>, [of, a]: [&DMatrix<f64>; 2], b: &DVector<f64>) -> DVector<f64> {
+    let (spectrum, matrix) = (level.spectrum, (a, &of.diagonal()));
+    let x = smoothed(matrix, spectrum, b, DVector::zeros(b.len()));
+    let right = p.transpose() * (b - a * &x);
+    let x = &x + p * (p.transpose() * of * p).lu().solve(&right).unwrap();
+    smoothed(matrix, spectrum, b, x)
+}
+
+fn applied(
+    (device, hierarchy): (&dyn Device, &Amg),
+    operator: &dyn Operator,
+    v: &DVector<f64>,
+) -> DVector<f64> {
+    let preconditioner = AmgPreconditioner { hierarchy, operator };
+    let from = buffer_of(device, v.as_slice()).unwrap();
+    let to = device.allocate(8 * v.len() as u64).unwrap();
+    let mut queue = Queue::new();
+    preconditioner.apply(&from, &to, &mut queue);
+    queue.run(device).unwrap();
+    DVector::from_vec(download_values::<f64>(device, &to).unwrap())
 }
 
 /// The product with each column of a matrix.
@@ -119,12 +152,24 @@ fn a_cycle_of_two_levels_is_the_dense_one() {
     let n = side * side;
     let scalar = Unknowns::of_components(1);
     let (a, other) = (matrix.dense(), matrix.stiffened());
+    let dense_other = other.dense();
     let (b, c) = (random(n, seed), random(n, seed.wrapping_add(7)));
     for name in ["c", "opencl"] {
         let device = &*open(name).unwrap();
         // of another matrix first, whose numbers are overwritten
         let (first, second) = (other.on(device), matrix.on(device));
         let hierarchy = Amg::new(device, &first.block_rows().unwrap(), &scalar, None).unwrap();
+        // and smoothed with the numbers of another one
+        hierarchy.take(device, &second.block_rows().unwrap()).unwrap();
+        let expected = cycle(
+            &hierarchy.levels[0],
+            &dense_of(device, &hierarchy.levels[0].interpolation),
+            [&dense_other, &a],
+            &b,
+        );
+        let far = (applied((device, &hierarchy), &second, &b) - &expected).amax();
+        assert!(far <= 1e-11 * expected.amax(), "{name}, seed {seed}: {far:e}");
+
         let hierarchy = hierarchy.renew(device, &second.block_rows().unwrap(), None).unwrap().unwrap();
         let [level] = &hierarchy.levels[..] else { unreachable!("{} levels", hierarchy.levels.len()) };
         let p = dense_of(device, &level.interpolation);
@@ -142,23 +187,8 @@ fn a_cycle_of_two_levels_is_the_dense_one() {
         // sums of some hundred terms
         assert!((dense_of(device, &level.coarse) - &coarse).amax() < 1e-12 * coarse.amax(), "{name}");
 
-        let spectrum = level.smoother.spectrum;
-        let cycle = |b: &DVector<f64>| {
-            let x = smoothed(&a, spectrum, b, DVector::zeros(n));
-            let right = p.transpose() * (b - &a * &x);
-            let x = &x + &p * coarse.clone().lu().solve(&right).unwrap();
-            smoothed(&a, spectrum, b, x)
-        };
-        let expected = cycle(&b);
-        let applied = |v: &DVector<f64>| {
-            let preconditioner = AmgPreconditioner { hierarchy: &hierarchy, operator: &second };
-            let from = buffer_of(device, v.as_slice()).unwrap();
-            let to = device.allocate(8 * n as u64).unwrap();
-            let mut queue = Queue::new();
-            preconditioner.apply(&from, &to, &mut queue);
-            queue.run(device).unwrap();
-            DVector::from_vec(download_values::<f64>(device, &to).unwrap())
-        };
+        let expected = cycle(level, &p, [&a, &a], &b);
+        let applied = |v: &DVector<f64>| applied((device, &hierarchy), &second, v);
         let found = applied(&b);
         let far = (&found - &expected).amax();
         assert!(far <= 1e-11 * expected.amax(), "{name}, seed {seed}: {far:e}");
@@ -304,8 +334,8 @@ fn levels_of_displacements_are_galerkin_s() {
         near.rows_mut(0, 3).fill(0.0); // of no aggregate
         let mut a = blocks.blocks();
         for (depth, level) in hierarchy.levels.iter().enumerate() {
-            let omega = 4.0 / (3.0 * level.smoother.spectrum.largest);
-            let inverse = vectors_of(device, &level.smoother.inverse, 1);
+            let omega = 4.0 / (3.0 * level.spectrum.largest);
+            let inverse = vectors_of(device, &level.inverse, 1);
             // the near kernel is that of the coarse level, a step of Jacobi's method aside
             let scaled = times(device, a, &near);
             let mut expected =
@@ -485,14 +515,13 @@ fn prepared_kernels_are_known_to_a_hierarchy() {
         let (first, width) = NearKernel::compiled(device, &unknowns).unwrap();
         assert_ne!(first.origin(), Origin::Memory);
         Amg::prepare(device, &unknowns).unwrap();
-        let add = BlockCsrOperator::compiled_add(device, [unknowns.components, width]).unwrap();
+        let layout = Layout::of(device, 4);
+        let add = layout.update(device, [unknowns.components, width], Update::Add).unwrap();
         assert_eq!(add.origin(), Origin::Memory);
         for text in [
             text!("aggregation/connections"),
             text!("aggregation/choose_roots"),
             text!("fill_columns"),
-            text!("chebyshev_step"),
-            text!("subtract"),
             text!("dense_product"),
         ] {
             assert_eq!(compiled(device, text).unwrap().origin(), Origin::Memory, "{text}");
