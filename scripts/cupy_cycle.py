@@ -2,12 +2,14 @@
 """Times the V-cycle of a hierarchy that `study cycle --write FOLDER` wrote with the products of cuSPARSE.
 
     python3 scripts/cupy_cycle.py FOLDER
+    python3 scripts/cupy_cycle.py FOLDER --format fastest --without-zeros
     python3 scripts/cupy_cycle.py FOLDER --pyamg
 
 The cycle has two steps of Chebyshev's iteration before and after each coarser level, and the inverse of the
 coarsest matrix. Vectors between products are updated by one fused kernel of CuPy's a step. The result is compared
 with that of Kingpost. CuPy captures no cuSPARSE in a graph, so that the library is called directly: each product
-has its description, its memory and what `cusparseSpMV_preprocess` finds, and the whole cycle is one graph. With
+has its description, its memory and what `cusparseSpMV_preprocess` finds, and the whole cycle is one graph. Matrices are
+by rows, or in slices of 32 rows (sliced ELL), or in whatever is faster for each product. With
 --pyamg the same system is solved by PyAMG on the host: levels, cycles alone and iterations of conjugate gradients,
 to 1e-8, and by cycles of the hierarchy of the files. Each run prints a line of JSON.
 """
@@ -22,6 +24,8 @@ import numpy as np
 RELATIVE = 1e-8
 REAL, INDEX = 1, 2  # CUDA_R_64F, CUSPARSE_INDEX_32I
 ALGORITHMS = {"default": 0, "csr_1": 2, "csr_2": 3}  # cusparseSpMVAlg_t
+FORMATS = ("csr", "sliced", "fastest")
+SLICE = 32
 
 
 def read(folder, name, kind):
@@ -51,16 +55,30 @@ def factors(least, largest):
     return 1 / middle, 2 * following / half, following * rho
 
 
+def slices(cp, matrix):
+    """Where slices of rows start, and columns and values, those of a slice side by side."""
+    starts, columns, values = (array.get() for array in (matrix.indptr, matrix.indices, matrix.data))
+    rows, lengths = matrix.shape[0], np.diff(starts)
+    count = -(-rows // SLICE)
+    widths = np.pad(lengths, (0, count * SLICE - rows)).reshape(count, SLICE).max(axis=1)
+    first = np.concatenate([[0], np.cumsum(SLICE * widths)])
+    row = np.repeat(np.arange(rows), lengths)
+    place = first[row // SLICE] + SLICE * (np.arange(len(columns)) - starts[row]) + row % SLICE
+    at, entries = np.full(first[-1], -1, np.int32), np.zeros(first[-1])
+    at[place], entries[place] = columns, values
+    return cp.asarray(first.astype(np.int32)), cp.asarray(at), cp.asarray(entries)
+
+
 class CuSparse:
     """Products by cusparseSpMV, called without CuPy, which refuses to be captured."""
 
-    def __init__(self, cp, algorithm):
+    def __init__(self, cp, algorithm, form="csr"):
         import cupyx.cusparse  # loads the library
 
         del cupyx
         loaded = pathlib.Path("/proc/self/maps").read_text().split()
         self.library = ctypes.CDLL(next(path for path in loaded if "libcusparse.so" in path))
-        self.cp, self.algorithm = cp, algorithm
+        self.cp, self.algorithm, self.form = cp, algorithm, form
         self.handle = ctypes.c_void_p()
         self.call("cusparseCreate", ctypes.byref(self.handle))
         self.one, self.zero = ctypes.c_double(1.0), ctypes.c_double(0.0)
@@ -73,50 +91,72 @@ class CuSparse:
     def on_stream(self, stream):
         self.call("cusparseSetStream", self.handle, ctypes.c_void_p(stream.ptr))
 
-    def plan(self, matrix, x, y, beta):
+    def fastest(self, matrix, x, y, beta):
+        plans = [self.plan(matrix, x, y, beta, form) for form in FORMATS[:2] if self.form in (form, FORMATS[2])]
+        if len(plans) == 1:
+            return plans[0]
+        kept = y.copy()
+        run = lambda plan: lambda: self.call("cusparseSpMV", *plan[0])
+        times = [median_ms(self.cp, run(plan), 5) for plan in plans]
+        y[...] = kept
+        return plans[times.index(min(times))]
+
+    def plan(self, matrix, x, y, beta, form):
         described, of_x, of_y = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
         at = lambda array: ctypes.c_void_p(array.data.ptr)
         long = ctypes.c_int64
         (rows, columns), entries = matrix.shape, matrix.nnz
-        lists = [at(a) for a in (matrix.indptr, matrix.indices, matrix.data)]
         sizes = [long(rows), long(columns), long(entries)]
-        self.call("cusparseCreateCsr", ctypes.byref(described), *sizes, *lists, INDEX, INDEX, 0, REAL)
+        if form == "sliced":
+            arrays, algorithm = slices(self.cp, matrix), 0
+            create, sizes = "cusparseCreateSlicedEll", [*sizes, long(arrays[1].size), long(SLICE)]
+        else:
+            arrays, algorithm = (matrix.indptr, matrix.indices, matrix.data), self.algorithm
+            create = "cusparseCreateCsr"
+        lists = [at(a) for a in arrays]
+        self.call(create, ctypes.byref(described), *sizes, *lists, INDEX, INDEX, 0, REAL)
         self.call("cusparseCreateDnVec", ctypes.byref(of_x), long(columns), at(x), REAL)
         self.call("cusparseCreateDnVec", ctypes.byref(of_y), long(rows), at(y), REAL)
         factors = [ctypes.byref(self.one), described, of_x, ctypes.byref(self.one if beta else self.zero), of_y]
-        arguments = [self.handle, 0, *factors, REAL, self.algorithm]
+        arguments = [self.handle, 0, *factors, REAL, algorithm]
         size = ctypes.c_size_t()
         self.call("cusparseSpMV_bufferSize", *arguments, ctypes.byref(size))
         memory = self.cp.empty(max(size.value, 8), self.cp.int8)
         arguments.append(at(memory))
-        if hasattr(self.library, "cusparseSpMV_preprocess"):
+        if form == "csr" and hasattr(self.library, "cusparseSpMV_preprocess"):
             self.call("cusparseSpMV_preprocess", *arguments)
-        return arguments, memory
+        return arguments, memory, arrays
 
     def product(self, matrix, x, y, beta):
         """`y = matrix x + beta y`."""
         key = (id(matrix), x.data.ptr, y.data.ptr)
         if key not in self.plans:
-            self.plans[key] = self.plan(matrix, x, y, beta)
+            self.plans[key] = self.fastest(matrix, x, y, beta)
         self.call("cusparseSpMV", *self.plans[key][0])
 
 
 class Cycle:
     """A V-cycle by cuSPARSE."""
 
-    def __init__(self, folder, algorithm):
+    def __init__(self, folder, chosen):
         import cupy as cp
         from cupyx.scipy import sparse
         from scipy import sparse as of_host
 
-        self.cp, self.cusparse = cp, CuSparse(cp, algorithm)
+        self.cp, self.cusparse = cp, CuSparse(cp, ALGORITHMS[chosen.algorithm], chosen.format)
         levels, matrices, interpolations = hierarchy(folder, of_host)
         for k, p in enumerate(interpolations):
             assert abs(p.T @ (matrices[k] @ p) - matrices[k + 1]).max() <= 1e-10 * abs(matrices[k + 1]).max()
         self.factors = [factors(*level["smoothed"]) for level in levels[:-1]]
         self.inverse = [cp.asarray(read(folder, f"inverse{k}", "f64")) for k in range(len(levels) - 1)]
         self.coarsest = sparse.csr_matrix(of_host.csr_matrix(np.linalg.inv(matrices[-1].toarray())))
-        on_card = lambda matrix: sparse.csr_matrix(matrix.tocsr())
+
+        def on_card(matrix):
+            rows = matrix.tocsr()
+            if chosen.without_zeros:
+                rows.eliminate_zeros()
+            return sparse.csr_matrix(rows)
+
         self.a = [on_card(matrix) for matrix in matrices]
         self.p = [on_card(p) for p in interpolations]
         self.r = [on_card(p.T) for p in interpolations]
@@ -175,10 +215,10 @@ def captured(stream, run):
     return lambda: graph.launch(stream)
 
 
-def on_card(folder, algorithm):
+def on_card(folder, chosen):
     import cupy as cp
 
-    cycle = Cycle(folder, ALGORITHMS[algorithm])
+    cycle = Cycle(folder, chosen)
     cycle.b[0][...] = cp.asarray(read(folder, "b", "f64"))
     expected = cp.asarray(read(folder, "cycle", "f64"))
     cp.cuda.Device().synchronize()
@@ -200,7 +240,8 @@ def on_card(folder, algorithm):
                 ("restriction", cycle.r[0], cycle.res[0], cycle.b[1]),
             ]
         }
-    found = {"algorithm": algorithm, "cusparse_cycle_ms": in_graph, "without_graph_ms": launched, "error": error}
+    how = {"algorithm": chosen.algorithm, "format": chosen.format, "without_zeros": chosen.without_zeros}
+    found = {**how, "cusparse_cycle_ms": in_graph, "without_graph_ms": launched, "error": error}
     return {**found, **{f"{k}_ms": ms for k, ms in products.items()}}
 
 
@@ -262,8 +303,10 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--pyamg", action="store_true", help="solve by PyAMG on the host instead")
     parser.add_argument("--algorithm", choices=ALGORITHMS, default="default", help="of cusparseSpMV")
+    parser.add_argument("--format", choices=FORMATS, default="csr", help="of the matrices of cuSPARSE")
+    parser.add_argument("--without-zeros", action="store_true", help="leave out entries that are zero")
     arguments = parser.parse_args()
-    record = by_pyamg(arguments.folder) if arguments.pyamg else on_card(arguments.folder, arguments.algorithm)
+    record = by_pyamg(arguments.folder) if arguments.pyamg else on_card(arguments.folder, arguments)
     print(json.dumps({"folder": arguments.folder.name, **record}))
 
 

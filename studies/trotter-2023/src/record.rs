@@ -174,6 +174,9 @@ pub struct Cycled {
     pub cycle_s: f64,
     /// Times of setups, the first of which compiles kernels, in seconds.
     pub setup_s: Vec<f64>,
+    /// Times of renewals, which find the numbers of a matrix of the same pattern, in seconds.
+    #[serde(default)]
+    pub renewal_s: Vec<f64>,
     /// Iterations of conjugate gradients with a cycle each, to 1e-8 of the right-hand side.
     pub iterations: usize,
     /// Their time, in seconds.
