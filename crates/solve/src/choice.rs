@@ -1,5 +1,6 @@
 //! Methods and preconditioners of linear systems by name.
 
+use crate::CycleNumbers;
 use std::fmt;
 use std::str::FromStr;
 
@@ -34,6 +35,8 @@ pub enum PreconditionerKind {
     Chebyshev,
     /// Algebraic multigrid, [`Amg`].
     Amg,
+    /// The same with matrices in single precision in its cycles; all vectors and sums are in double precision.
+    AmgF32,
 }
 
 /// A method and a preconditioner.
@@ -104,7 +107,22 @@ impl FromStr for LinearMethod {
 
 impl PreconditionerKind {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::None, Self::Jacobi, Self::BlockJacobi, Self::Chebyshev, Self::Amg];
+    pub const ALL: [Self; 6] =
+        [Self::None, Self::Jacobi, Self::BlockJacobi, Self::Chebyshev, Self::Amg, Self::AmgF32];
+
+    /// The numbers of the matrices of its cycles, if it has some.
+    pub(crate) const fn cycle_numbers(self) -> CycleNumbers {
+        match self {
+            Self::AmgF32 => CycleNumbers::F32,
+            Self::None | Self::Jacobi | Self::BlockJacobi | Self::Chebyshev | Self::Amg => CycleNumbers::F64,
+        }
+    }
+
+    /// Whether it is a cycle of a hierarchy.
+    #[must_use]
+    pub const fn is_multilevel(self) -> bool {
+        matches!(self, Self::Amg | Self::AmgF32)
+    }
 
     /// Bytes that it takes on a device for a matrix of a number of unknowns of `components` each.
     #[must_use]
@@ -116,7 +134,7 @@ impl PreconditionerKind {
             Self::Chebyshev => 8 * 10 * unknowns,
             // the vectors of the finest level, and those of the search for eigenvalues; matrices are counted once they
             // are known ([`Amg::new`])
-            Self::Amg => 8 * 8 * unknowns,
+            Self::Amg | Self::AmgF32 => 8 * 8 * unknowns,
         }
     }
 }
@@ -129,6 +147,7 @@ impl fmt::Display for PreconditionerKind {
             Self::BlockJacobi => "block-jacobi",
             Self::Chebyshev => "chebyshev",
             Self::Amg => "amg",
+            Self::AmgF32 => "amg-f32",
         })
     }
 }

@@ -65,7 +65,7 @@ mod sums;
 mod texts;
 mod vectors;
 
-pub use amg::{Amg, AmgLevel, AmgPreconditioner, HierarchySize, Unknowns};
+pub use amg::{Amg, AmgLevel, AmgPreconditioner, CycleNumbers, HierarchySize, Unknowns};
 pub use arrays::Arrays;
 pub use assembly::{AssemblyStrategy, MatrixAssembly, UnknownAssembly};
 pub use bicgstab::BiCgStab;

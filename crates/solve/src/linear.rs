@@ -5,10 +5,10 @@ use crate::parts::own_pattern;
 use crate::scaling::is_usual;
 use crate::{
     Alone, Amg, AmgPreconditioner, BiCgStab, BlockJacobi, BlockRows, BlocksOfRows, Chebyshev,
-    ChebyshevPreconditioner, ChebyshevSolver, Communicator, ConjugateGradients, CsrOperator, Diagonal,
-    Eigenvalues, Gmres, GmresOptions, HierarchySize, LinearChoice, LinearMethod, LinearOptions, LinearReport,
-    Operator, PartLayout, PartRows, PowerOfTwo, PreconditionerKind, PreconditionerSide, Preconditioning,
-    Queue, Smoothing, SolveError, Spectrum, SystemMatrix, Unknowns, run,
+    ChebyshevPreconditioner, ChebyshevSolver, Communicator, ConjugateGradients, CsrOperator, CycleNumbers,
+    Diagonal, Eigenvalues, Gmres, GmresOptions, HierarchySize, LinearChoice, LinearMethod, LinearOptions,
+    LinearReport, Operator, PartLayout, PartRows, PowerOfTwo, PreconditionerKind, PreconditionerSide,
+    Preconditioning, Queue, Smoothing, SolveError, Spectrum, SystemMatrix, Unknowns, run,
 };
 use kingpost_fem::sparse::{CsrPattern, EntryOrder};
 use kingpost_runtime::{Buffer, Device, buffer_of, download_values, stage, upload_values};
@@ -40,7 +40,7 @@ impl<'d> Method<'d> {
         options: LinearOptions,
     ) -> Result<Self, SolveError> {
         let look_every = match choice.preconditioner {
-            PreconditionerKind::Amg => options.look_every.min(CYCLES),
+            PreconditionerKind::Amg | PreconditionerKind::AmgF32 => options.look_every.min(CYCLES),
             PreconditionerKind::None
             | PreconditionerKind::Jacobi
             | PreconditionerKind::BlockJacobi
@@ -72,7 +72,10 @@ impl<'d> Method<'d> {
             }
             (
                 LinearMethod::Chebyshev,
-                PreconditionerKind::BlockJacobi | PreconditionerKind::Chebyshev | PreconditionerKind::Amg,
+                PreconditionerKind::BlockJacobi
+                | PreconditionerKind::Chebyshev
+                | PreconditionerKind::Amg
+                | PreconditionerKind::AmgF32,
             ) => {
                 return Err(SolveError::Choice { choice });
             }
@@ -106,6 +109,7 @@ enum Preconditioner<'d> {
 
 /// A hierarchy, and what it is made from.
 struct Multilevel {
+    numbers: CycleNumbers,
     unknowns: Unknowns,
     hierarchy: Option<Amg>,
     /// Iterations of the first solve with its sets of nodes, and with its numbers.
@@ -144,7 +148,7 @@ impl Multilevel {
             Some(renewed) => renewed,
             None => {
                 self.iterations[0] = None;
-                Amg::new(device, matrix, &self.unknowns, u)?
+                Amg::of_numbers(device, (matrix, u), &self.unknowns, self.numbers)?
             }
         });
         self.iterations[1] = None;
@@ -211,7 +215,7 @@ impl<'d> LinearSolver<'d> {
         let n = pattern.row_starts.len().saturating_sub(1);
         let is_half = pattern.order() == EntryOrder::UpperRows;
         let needs_rows =
-            matches!(choice.preconditioner, PreconditionerKind::BlockJacobi | PreconditionerKind::Amg);
+            choice.preconditioner == PreconditionerKind::BlockJacobi || choice.preconditioner.is_multilevel();
         if is_half && needs_rows {
             return Err(SolveError::HalfOfRows { preconditioner: choice.preconditioner });
         }
@@ -229,22 +233,26 @@ impl<'d> LinearSolver<'d> {
                 eigenvalues: Box::new(Eigenvalues::new(device, n, OF_LARGEST)?),
                 spectrum: None,
             },
-            PreconditionerKind::Amg => Preconditioner::Amg(Box::new(Multilevel {
-                unknowns: unknowns.clone(),
-                hierarchy: None,
-                iterations: [None, None],
-                needs: Renewal::Whole,
-            })),
+            PreconditionerKind::Amg | PreconditionerKind::AmgF32 => {
+                Preconditioner::Amg(Box::new(Multilevel {
+                    numbers: choice.preconditioner.cycle_numbers(),
+                    unknowns: unknowns.clone(),
+                    hierarchy: None,
+                    iterations: [None, None],
+                    needs: Renewal::Whole,
+                }))
+            }
         };
         let has_blocks =
             !is_half && unknowns.components > 1 && pattern.by_blocks().extents == [unknowns.components; 2];
         let blocks = match choice.preconditioner {
             _ if has_blocks => Some(BlocksOfRows::new(device, pattern)?),
             // nodes are what is aggregated
-            PreconditionerKind::Amg if unknowns.components > 1 => {
+            kind if kind.is_multilevel() && unknowns.components > 1 => {
                 BlocksOfRows::of_entries(device, pattern, unknowns.components)?
             }
             PreconditionerKind::Amg
+            | PreconditionerKind::AmgF32
             | PreconditionerKind::None
             | PreconditionerKind::Jacobi
             | PreconditionerKind::BlockJacobi
@@ -272,10 +280,11 @@ impl<'d> LinearSolver<'d> {
         options: LinearOptions,
     ) -> Result<Self, SolveError> {
         let choice = choice.for_parts()?;
-        if matches!(choice.preconditioner, PreconditionerKind::BlockJacobi | PreconditionerKind::Amg) {
+        let is_multilevel = choice.preconditioner.is_multilevel();
+        if is_multilevel || choice.preconditioner == PreconditionerKind::BlockJacobi {
             let own = own_pattern(pattern, layout);
             let solver = Self::new(device, &own, unknowns, choice, options)?;
-            let blocks = solver.blocks.filter(|_| choice.preconditioner == PreconditionerKind::Amg);
+            let blocks = solver.blocks.filter(|_| is_multilevel);
             return Ok(Self { blocks, is_part: true, ..solver });
         }
         let (options, n) = (options.checked()?, layout.owned.len());
@@ -540,7 +549,8 @@ impl LinearChoice {
                 PreconditionerKind::None
                 | PreconditionerKind::Jacobi
                 | PreconditionerKind::BlockJacobi
-                | PreconditionerKind::Amg,
+                | PreconditionerKind::Amg
+                | PreconditionerKind::AmgF32,
             ) => Ok(self),
             (LinearMethod::BiCgStab | LinearMethod::Chebyshev, _)
             | (LinearMethod::ConjugateGradients | LinearMethod::Gmres, PreconditionerKind::Chebyshev) => {

@@ -1,6 +1,6 @@
 //! A level of a hierarchy with a coarser one, all of whose numbers are found on the device.
 
-use super::sliced::{CycleKernels, Layout, Scaling, Sliced, Slices};
+use super::sliced::{CycleKernels, CycleNumbers, Layout, Scaling, Sliced, Slices};
 use super::structure::{Structure, StructureKernels};
 use crate::texts::{compiled, compiled_block_product, text};
 use crate::{
@@ -61,7 +61,11 @@ const BLOCKS: usize = 32;
 ///
 /// # Errors
 /// A device that refuses them.
-pub(super) fn prepare_cycles(device: &dyn Device, side: usize, width: usize) -> Result<(), SolveError> {
+pub(super) fn prepare_cycles(
+    device: &dyn Device,
+    [side, width]: [usize; 2],
+    numbers: CycleNumbers,
+) -> Result<(), SolveError> {
     let eigenvalues = || {
         ConjugateGradients::prepare(device)?;
         ConjugateGradients::new(device, 1, LinearOptions::default())?;
@@ -69,7 +73,7 @@ pub(super) fn prepare_cycles(device: &dyn Device, side: usize, width: usize) -> 
         compiled(device, text!("dense_product"))
     };
     let products = || compiled_block_product(device, [width; 2], BLOCKS);
-    let cycles = || Layout::prepare(device, [side, width]);
+    let cycles = || Layout::prepare(device, [side, width], numbers);
     let (eigenvalues, (products, cycles)) = join(eigenvalues, || join(products, cycles));
     eigenvalues.and(products).and(cycles).map(drop)
 }
@@ -195,6 +199,8 @@ pub(super) struct Finder<'d> {
     pub numbers: &'d NumberKernels,
     /// The ratio of the eigenvalues that smoothers reduce.
     pub ratio: f64,
+    /// Numbers of the copies for cycles.
+    pub of_cycles: CycleNumbers,
 }
 
 impl Structure {
@@ -232,7 +238,7 @@ impl Finder<'_> {
         if coarse == 0 || 5 * coarse > 4 * matrix.unknowns() {
             return Ok(None); // it no longer coarsens
         }
-        self.structures.of_sets(self.device, matrix, &kinds, sets).map(Some)
+        self.structures.of_sets(self.device, (matrix, &kinds), sets, self.of_cycles).map(Some)
     }
 
     /// A level of a structure, with the numbers of a matrix and its near kernel.

@@ -8,6 +8,7 @@ mod sliced;
 mod structure;
 
 pub use near_kernel::Unknowns;
+pub use sliced::CycleNumbers;
 
 use crate::{BlockCsrOperator, BlockRows, Operator, Queue, SolveError, Spectrum, run};
 use coarsest::Coarsest;
@@ -72,6 +73,8 @@ pub struct Amg {
     structures: StructureKernels,
     /// Of the finest level, and of all others.
     numbers: [NumberKernels; 2],
+    /// Of its cycles.
+    of_cycles: CycleNumbers,
     levels: Vec<Level>,
     coarsest: Coarsest,
 }
@@ -103,9 +106,14 @@ impl Amg {
     ///
     /// # Errors
     /// A device that refuses them.
-    pub fn prepare(device: &dyn Device, unknowns: &Unknowns) -> Result<(), SolveError> {
+    pub fn prepare(
+        device: &dyn Device,
+        unknowns: &Unknowns,
+        numbers: CycleNumbers,
+    ) -> Result<(), SolveError> {
         let (_, width) = NearKernel::compiled(device, unknowns)?;
-        let compile = || Self::compile(device, [unknowns.components.max(1), width]).map(drop);
+        let sides = [unknowns.components.max(1), width];
+        let compile = || Self::compile(device, sides, numbers).map(drop);
         // shared threads would keep a mesh that is numbered meanwhile waiting for whole proofs
         match ThreadPoolBuilder::new().build() {
             Ok(own) => own.install(compile),
@@ -118,10 +126,11 @@ impl Amg {
     fn compile(
         device: &dyn Device,
         [side, width]: [usize; 2],
+        of_cycles: CycleNumbers,
     ) -> Result<(StructureKernels, [NumberKernels; 2]), SolveError> {
         let of = |side| {
             let numbers = || NumberKernels::new(device, side, width);
-            let (numbers, cycles) = join(numbers, || prepare_cycles(device, side, width));
+            let (numbers, cycles) = join(numbers, || prepare_cycles(device, [side, width], of_cycles));
             cycles.and(numbers)
         };
         let numbers = || match side == width {
@@ -146,10 +155,23 @@ impl Amg {
         unknowns: &Unknowns,
         u: Option<&Buffer>,
     ) -> Result<Self, SolveError> {
+        Self::of_numbers(device, (matrix, u), unknowns, CycleNumbers::F64)
+    }
+
+    /// The same, whose cycles multiply by matrices of given numbers.
+    ///
+    /// # Errors
+    /// As [`Amg::new`].
+    pub fn of_numbers(
+        device: &dyn Device,
+        (matrix, u): (&BlockRows<'_>, Option<&Buffer>),
+        unknowns: &Unknowns,
+        of_cycles: CycleNumbers,
+    ) -> Result<Self, SolveError> {
         let (n, entries) = (matrix.unknowns(), matrix.entries() as f64);
         let near_kernel = NearKernel::new(device, unknowns, n)?;
         let width = near_kernel.vectors;
-        let (structures, numbers) = Self::compile(device, [matrix.side, width])?;
+        let (structures, numbers) = Self::compile(device, [matrix.side, width], of_cycles)?;
         let mut size = HierarchySize { unknowns: vec![n], operator_complexity: 1.0, bytes: 0 };
         let near = near_kernel.of(device, u)?;
         let (mut levels, mut threshold): (Vec<Level>, f64) = (Vec::new(), STRENGTH);
@@ -159,7 +181,7 @@ impl Amg {
                 break;
             }
             let numbers = &numbers[usize::from(!levels.is_empty())];
-            let finder = Finder { device, structures: &structures, numbers, ratio: RATIO };
+            let finder = Finder { device, structures: &structures, numbers, ratio: RATIO, of_cycles };
             let Some(structure) = finder.structure(&own, threshold)? else { break };
             let [bytes, passing] = structure.bytes(numbers);
             size.bytes += bytes;
@@ -173,7 +195,7 @@ impl Amg {
         let coarsest = Coarsest::new(device, &own, levels.is_empty(), RATIO)?;
         size.bytes += coarsest.bytes(own.unknowns());
         let side = matrix.side;
-        Ok(Self { n, side, size, near_kernel, structures, numbers, levels, coarsest })
+        Ok(Self { n, side, size, near_kernel, structures, numbers, of_cycles, levels, coarsest })
     }
 
     /// The hierarchy of another matrix of the same pattern: sets of nodes and the places of all blocks are kept,
@@ -198,7 +220,8 @@ impl Amg {
         let near = self.near_kernel.of(device, u)?;
         for level in 0..self.levels.len() {
             let numbers = &self.numbers[usize::from(level > 0)];
-            let finder = Finder { device, structures: &self.structures, numbers, ratio: RATIO };
+            let of_cycles = self.of_cycles;
+            let finder = Finder { device, structures: &self.structures, numbers, ratio: RATIO, of_cycles };
             let (done, rest) = self.levels.split_at_mut(level);
             let (own, near) = finer(done, matrix, &near)?;
             if !finder.renew(&mut rest[0], &own, near)? {

@@ -11,22 +11,43 @@ use std::sync::Arc;
 /// Blocks of a slice that are side by side on a card: neighbouring work-items read neighbouring numbers.
 const SLICE: usize = 32;
 
+/// Numbers of the matrices that cycles multiply by; vectors and sums are in double precision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CycleNumbers {
+    /// In double precision.
+    #[default]
+    F64,
+    /// In single precision, which are fewer bytes to read.
+    F32,
+}
+
+impl CycleNumbers {
+    const fn bytes(self) -> usize {
+        match self {
+            Self::F64 => 8,
+            Self::F32 => 4,
+        }
+    }
+}
+
 /// How rows are stored. Rows of one length are neighbours, so that few zeros fill slices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     slice: usize,
     /// Work-items that share a row.
     lanes: usize,
+    numbers: CycleNumbers,
 }
 
 impl Layout {
     /// Of rows that have `per_row` blocks on average: the fastest of 1 to 32 work-items a row on an H200 with 3, 12,
     /// 38, 44, 102, 146 and 353 blocks of one number (2026-11-30). Elsewhere than on a card a slice is a row.
-    pub fn of(device: &dyn Device, per_row: usize) -> Self {
+    pub fn of(device: &dyn Device, per_row: usize, numbers: CycleNumbers) -> Self {
         match device.info().backend {
-            Backend::C | Backend::OpenCl => Self { slice: 1, lanes: 1 },
+            Backend::C | Backend::OpenCl => Self { slice: 1, lanes: 1, numbers },
             Backend::Cuda => Self {
                 slice: SLICE,
+                numbers,
                 lanes: match per_row {
                     ..24 => 1,
                     24..64 => 4,
@@ -38,10 +59,10 @@ impl Layout {
     }
 
     /// Those that any matrices have.
-    fn all(device: &dyn Device) -> Vec<Self> {
+    fn all(device: &dyn Device, numbers: CycleNumbers) -> Vec<Self> {
         match device.info().backend {
-            Backend::C | Backend::OpenCl => vec![Self::of(device, 0)],
-            Backend::Cuda => [0, 24, 64, 128].map(|per_row| Self::of(device, per_row)).into(),
+            Backend::C | Backend::OpenCl => vec![Self::of(device, 0, numbers)],
+            Backend::Cuda => [0, 24, 64, 128].map(|per_row| Self::of(device, per_row, numbers)).into(),
         }
     }
 
@@ -49,8 +70,12 @@ impl Layout {
     ///
     /// # Errors
     /// A device that refuses a kernel.
-    pub fn prepare(device: &dyn Device, [side, width]: [usize; 2]) -> Result<(), SolveError> {
-        Self::all(device).into_par_iter().try_for_each(|layout| {
+    pub fn prepare(
+        device: &dyn Device,
+        [side, width]: [usize; 2],
+        numbers: CycleNumbers,
+    ) -> Result<(), SolveError> {
+        Self::all(device, numbers).into_par_iter().try_for_each(|layout| {
             layout.count(device)?;
             for (extents, scaling) in [
                 ([side; 2], Scaling::Columns),
@@ -75,6 +100,11 @@ impl Layout {
     ) -> Result<Executable, SolveError> {
         let text = text.replace("SLICE", &self.slice.to_string()).replace("LANES", &self.lanes.to_string());
         let text = text.replace("ROWS", &self.rows().to_string()).replace("GROUP", &group.to_string());
+        let [kind, read, write] = match self.numbers {
+            CycleNumbers::F64 => ["f64", "", ""],
+            CycleNumbers::F32 => ["f32", "f64", "f32"],
+        };
+        let text = text.replace("NUMBER", kind).replace("READ", read).replace("WRITE", write);
         compiled(device, &with_extents(&text, extents))
     }
 
@@ -270,7 +300,8 @@ impl Counting {
 impl Slices {
     /// Bytes of the lists and of the entries of a matrix with a number of entries a block.
     pub const fn bytes(&self, per_block: usize) -> u64 {
-        4 * (self.count as u64 + 1) + ((4 + 8 * per_block) * self.n_stored * self.layout.slice) as u64
+        4 * (self.count as u64 + 1)
+            + ((4 + self.layout.numbers.bytes() * per_block) * self.n_stored * self.layout.slice) as u64
     }
 
     fn sizes(&self) -> [(&'static str, usize); 4] {
@@ -301,7 +332,7 @@ impl Sliced {
         let n = slices.n_stored * slices.layout.slice;
         Ok(Self {
             columns: device.allocate(4 * n as u64)?,
-            values: device.allocate(8 * (n * extents[0] * extents[1]) as u64)?,
+            values: device.allocate((slices.layout.numbers.bytes() * n * extents[0] * extents[1]) as u64)?,
             fill: slices.layout.fill(device, extents, scaling)?,
             slices,
         })
@@ -426,8 +457,12 @@ mod tests {
             let found: Vec<f64> = download_values(device, &y_on).unwrap();
             for (i, found) in found.iter().enumerate() {
                 let expected = expected([sums[i], y[i], b[i], inverse[i]]);
-                // sums of some hundred terms
-                assert!((found - expected).abs() < 1e-12, "{what}, {i}: {found} {expected}");
+                // sums of some hundred terms, each of which is rounded once more in single precision
+                let rounding = match layout.numbers {
+                    CycleNumbers::F64 => 1e-12,
+                    CycleNumbers::F32 => 1e-5,
+                };
+                assert!((found - expected).abs() < rounding, "{what}, {i}: {found} {expected}");
             }
         }
     }
@@ -436,15 +471,16 @@ mod tests {
     #[test]
     fn products_in_slices_update_vectors() {
         let mut random = Random::new();
-        for (name, (slice, lanes), size, blocks) in [
-            ("c", (1, 1), (101, 101), ([1, 1], Scaling::Columns)),
-            ("c", (32, 1), (101, 70), ([1, 1], Scaling::None)),
-            ("c", (32, 4), (61, 20), ([3, 6], Scaling::Rows)),
-            ("opencl", (32, 32), (101, 101), ([1, 1], Scaling::Columns)),
-            ("opencl", (1, 1), (61, 61), ([2, 2], Scaling::Columns)),
+        let (double, single) = (CycleNumbers::F64, CycleNumbers::F32);
+        for (name, (slice, lanes), numbers, size, blocks) in [
+            ("c", (1, 1), double, (101, 101), ([1, 1], Scaling::Columns)),
+            ("c", (32, 1), single, (101, 70), ([1, 1], Scaling::None)),
+            ("c", (32, 4), double, (61, 20), ([3, 6], Scaling::Rows)),
+            ("opencl", (32, 32), double, (101, 101), ([1, 1], Scaling::Columns)),
+            ("opencl", (1, 1), single, (61, 61), ([2, 2], Scaling::Columns)),
         ] {
             let device = &*open(name).unwrap();
-            check((device, Layout { slice, lanes }), size, blocks, &mut random);
+            check((device, Layout { slice, lanes, numbers }), size, blocks, &mut random);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Which blocks the matrices of a level have, found on the device.
 
 use super::aggregates::{Aggregates, SetKernels};
-use super::sliced::{Counting, Layout, Slices};
+use super::sliced::{Counting, CycleNumbers, Layout, Slices};
 use crate::sorting::{Scan, Sort};
 use crate::texts::{compiled, text};
 use crate::{BlockRows, Call, PatternKernels, SolveError, run};
@@ -194,9 +194,9 @@ impl StructureKernels {
     pub fn of_sets(
         &self,
         device: &dyn Device,
-        matrix: &BlockRows<'_>,
-        kinds: &Buffer,
+        (matrix, kinds): (&BlockRows<'_>, &Buffer),
         sets: Aggregates,
+        of_cycles: CycleNumbers,
     ) -> Result<Structure, SolveError> {
         let own = self.with_owners(device, matrix)?;
         let interpolation = self.interpolation(device, (&own, kinds), &sets)?;
@@ -208,14 +208,19 @@ impl StructureKernels {
         let lists = &interpolation.starts;
         let (image, slices) = self.product(device, with_matrix, [&own, &interpolation], lists)?;
         let (coarse, _) = self.product(device, with_restriction, [&restriction, &image], &slices)?;
-        let slices = self.slices(device, [&own, &interpolation, &restriction])?;
+        let slices = self.slices(device, [&own, &interpolation, &restriction], of_cycles)?;
         Ok(Structure { sets, own, interpolation, restriction, transposes, image, coarse, slices })
     }
 
-    fn slices(&self, device: &dyn Device, of: [&Pattern; 3]) -> Result<[Slices; 3], SolveError> {
+    fn slices(
+        &self,
+        device: &dyn Device,
+        of: [&Pattern; 3],
+        numbers: CycleNumbers,
+    ) -> Result<[Slices; 3], SolveError> {
         let counting = |pattern: &Pattern| {
             let per_row = pattern.n_blocks / pattern.rows.max(1);
-            Counting::new(device, pattern, Layout::of(device, per_row))
+            Counting::new(device, pattern, Layout::of(device, per_row, numbers))
         };
         let [own, up, down] = of.map(counting);
         let all = [own?, up?, down?];

@@ -1,6 +1,6 @@
 //! Cycles compared with dense ones.
 
-use super::sliced::{Layout, Update};
+use super::sliced::{CycleNumbers, Layout, Update};
 use super::*;
 use crate::texts::{compiled, text};
 use crate::{BlockCsrOperator, BlocksOfRows, Call, CsrOperator, run};
@@ -514,8 +514,8 @@ fn prepared_kernels_are_known_to_a_hierarchy() {
         let device = &*open(name).unwrap();
         let (first, width) = NearKernel::compiled(device, &unknowns).unwrap();
         assert_ne!(first.origin(), Origin::Memory);
-        Amg::prepare(device, &unknowns).unwrap();
-        let layout = Layout::of(device, 4);
+        Amg::prepare(device, &unknowns, CycleNumbers::F64).unwrap();
+        let layout = Layout::of(device, 4, CycleNumbers::F64);
         let add = layout.update(device, [unknowns.components, width], Update::Add).unwrap();
         assert_eq!(add.origin(), Origin::Memory);
         for text in [

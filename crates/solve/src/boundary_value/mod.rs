@@ -187,11 +187,12 @@ impl<'d> BoundaryValueSystem<'d> {
         }
         let unknowns = Unknowns { components, points: Vec::new(), dim: mesh.shape().dim() };
         std::thread::scope(|scope| {
-            if options.solver.preconditioner == PreconditionerKind::Amg {
+            let (kind, unknowns) = (options.solver.preconditioner, &unknowns);
+            if kind.is_multilevel() {
                 // what it refuses is refused again where a hierarchy needs it
-                scope.spawn(|| Amg::prepare(devices[0], &unknowns));
+                scope.spawn(move || Amg::prepare(devices[0], unknowns, kind.cycle_numbers()));
             }
-            Self::set_up(devices, exchange, setup, &unknowns)
+            Self::set_up(devices, exchange, setup, unknowns)
         })
     }
 
@@ -210,7 +211,7 @@ impl<'d> BoundaryValueSystem<'d> {
         let Numbered { numbering, sides, arrays } = Numbered::new(devices, mesh, degree, assembly)?;
         let values = prescribed(problem, mesh, &numbering, components, &sides);
         let has_energy = !problem.is_linear();
-        let is_multilevel = options.solver.preconditioner == PreconditionerKind::Amg;
+        let is_multilevel = options.solver.preconditioner.is_multilevel();
         let needs_points = devices.len() > 1 || (is_multilevel && unknowns.are_displacements());
         let points = if needs_points { numbering.dof_points(mesh) } else { Vec::new() };
         let division = match devices.len() {
