@@ -68,9 +68,9 @@ def solve(
     to the device.
 
     ``method`` is ``cg`` or ``chebyshev`` for symmetric positive definite matrices, ``gmres`` or
-    ``bicgstab`` for any. ``preconditioner`` is ``none``, ``jacobi``, ``block-jacobi``, ``chebyshev`` or
-    ``amg`` (smoothed aggregation). The last and ``block-jacobi`` take ``components`` unknowns that belong
-    together; ``amg`` takes the ``points`` ``[n / components, dim]`` of displacements for their rigid
+    ``bicgstab`` for any. ``preconditioner`` is ``none``, ``jacobi``, ``block-jacobi``, ``chebyshev``,
+    ``amg`` (smoothed aggregation) or ``amg-f32`` (the same with matrices in single precision in its
+    cycles). The last two and ``block-jacobi`` take ``components`` unknowns that belong together; ``amg`` takes the ``points`` ``[n / components, dim]`` of displacements for their rigid
     motions.
 
     ``matrix`` may also be a ``LinearOperator`` of SciPy, or a function from a vector to its product, and

@@ -159,7 +159,7 @@ struct SolveArgs {
     /// What solves linear systems: cg, gmres, bicgstab
     #[arg(long, default_value_t = LinearMethod::ConjugateGradients)]
     method: LinearMethod,
-    /// What preconditions it: none, jacobi, block-jacobi, chebyshev, amg
+    /// What preconditions it: none, jacobi, block-jacobi, chebyshev, amg, amg-f32
     #[arg(long, default_value_t = PreconditionerKind::Jacobi)]
     preconditioner: PreconditionerKind,
     /// The residual whose norm says when to stop: plain, preconditioned (as PETSc judges cg)
