@@ -70,8 +70,8 @@ def solve(
     ``method`` is ``cg`` or ``chebyshev`` for symmetric positive definite matrices, ``gmres`` or
     ``bicgstab`` for any. ``preconditioner`` is ``none``, ``jacobi``, ``block-jacobi``, ``chebyshev``,
     ``amg`` (smoothed aggregation) or ``amg-f32`` (the same with matrices in single precision in its
-    cycles). The last two and ``block-jacobi`` take ``components`` unknowns that belong together; ``amg`` takes the ``points`` ``[n / components, dim]`` of displacements for their rigid
-    motions.
+    cycles). The last two and ``block-jacobi`` take ``components`` unknowns that belong together; both
+    ``amg`` take the ``points`` ``[n / components, dim]`` of displacements for their rigid motions.
 
     ``matrix`` may also be a ``LinearOperator`` of SciPy, or a function from a vector to its product, and
     ``preconditioner`` a function or a ``LinearOperator`` that approximates the inverse. The products are then the
