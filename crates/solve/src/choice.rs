@@ -1,6 +1,5 @@
 //! Methods and preconditioners of linear systems by name.
 
-use crate::CycleNumbers;
 use std::fmt;
 use std::str::FromStr;
 
@@ -37,6 +36,25 @@ pub enum PreconditionerKind {
     Amg,
     /// The same with matrices in single precision in its cycles; all vectors and sums are in double precision.
     AmgF32,
+}
+
+/// Numbers of the matrices that cycles multiply by; vectors and sums are in double precision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CycleNumbers {
+    /// In double precision.
+    #[default]
+    F64,
+    /// In single precision, which are fewer bytes to read.
+    F32,
+}
+
+impl CycleNumbers {
+    pub(crate) const fn bytes(self) -> usize {
+        match self {
+            Self::F64 => 8,
+            Self::F32 => 4,
+        }
+    }
 }
 
 /// A method and a preconditioner.

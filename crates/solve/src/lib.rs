@@ -65,7 +65,7 @@ mod sums;
 mod texts;
 mod vectors;
 
-pub use amg::{Amg, AmgLevel, AmgPreconditioner, CycleNumbers, HierarchySize, Unknowns};
+pub use amg::{Amg, AmgLevel, AmgPreconditioner, HierarchySize, Unknowns};
 pub use arrays::Arrays;
 pub use assembly::{AssemblyStrategy, MatrixAssembly, UnknownAssembly};
 pub use bicgstab::BiCgStab;
@@ -78,7 +78,7 @@ pub use boundary_value::{
 };
 pub use capacity::SystemSize;
 pub use chebyshev::{Chebyshev, ChebyshevPreconditioner, ChebyshevSolver, Eigenvalues, Smoothing, Spectrum};
-pub use choice::{LinearChoice, LinearMethod, PreconditionerKind, UnknownSolver};
+pub use choice::{CycleNumbers, LinearChoice, LinearMethod, PreconditionerKind, UnknownSolver};
 pub use conjugate_gradients::{ConjugateGradients, Preconditioning};
 pub use constraints::{Constraints, PrescribedValues};
 pub use csr::CsrOperator;

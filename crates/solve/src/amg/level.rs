@@ -1,11 +1,11 @@
 //! A level of a hierarchy with a coarser one, all of whose numbers are found on the device.
 
-use super::sliced::{CycleKernels, CycleNumbers, Layout, Scaling, Sliced, Slices};
+use super::sliced::{CycleKernels, Layout, Scaling, Sliced, Slices};
 use super::structure::{Structure, StructureKernels};
 use crate::texts::{compiled, compiled_block_product, text};
 use crate::{
-    BlockCsrOperator, BlockRows, Call, Chebyshev, ConjugateGradients, Eigenvalues, LinearOptions, Queue,
-    SolveError, Spectrum, run,
+    BlockCsrOperator, BlockRows, Call, Chebyshev, ConjugateGradients, CycleNumbers, Eigenvalues,
+    LinearOptions, Queue, SolveError, Spectrum, run,
 };
 use kingpost_runtime::{Buffer, Device, Executable, check_interrupt};
 use rayon::join;
@@ -54,8 +54,8 @@ impl NumberKernels {
     }
 }
 
-/// Blocks a row of coarse matrices: about as many as is usual.
-const BLOCKS: usize = 32;
+/// Blocks a row of interpolations, and of coarse matrices and restrictions: about as many as is usual.
+const BLOCKS: [usize; 2] = [4, 32];
 
 /// Compiles the kernels of a cycle where interpolations have blocks of `side` rows and `width` columns.
 ///
@@ -72,7 +72,12 @@ pub(super) fn prepare_cycles(
         compiled(device, text!("random_numbers"))?;
         compiled(device, text!("dense_product"))
     };
-    let products = || compiled_block_product(device, [width; 2], BLOCKS);
+    let products = || {
+        let [few, many] = BLOCKS;
+        compiled_block_product(device, [side, width], few)?;
+        compiled_block_product(device, [width, side], many)?;
+        compiled_block_product(device, [width; 2], many)
+    };
     let cycles = || Layout::prepare(device, [side, width], numbers);
     let (eigenvalues, (products, cycles)) = join(eigenvalues, || join(products, cycles));
     eigenvalues.and(products).and(cycles).map(drop)
@@ -135,7 +140,7 @@ impl Smoother {
 
 /// A level with a coarser one.
 ///
-/// A cycle smooths `A D⁻¹ y = b` in place of `A x = b`, with the copies of the matrix and of the interpolation that
+/// A cycle smooths `A D⁻¹ y = b` instead of `A x = b`, with the copies of the matrix and of the interpolation that
 /// are scaled so: products with them are all that steps need, and update the vectors themselves.
 pub(super) struct Level {
     structure: Structure,
@@ -186,7 +191,7 @@ impl Level {
         self.own.update(&self.kernels.residual, &[("x", x), ("b", b), ("y", &self.r)])
     }
 
-    /// Copies another matrix of the pattern near that of the hierarchy, to be smoothed in place of it.
+    /// Copies another matrix of the pattern near that of the hierarchy, to be smoothed instead of it.
     pub fn take<'a>(&'a self, values: &'a Buffer) -> Call<'a> {
         self.own.fill(values, Some(&self.inverse))
     }
@@ -255,7 +260,7 @@ impl Finder<'_> {
         let (device, NumberKernels { side, width, .. }) = (self.device, self.numbers);
         let (fine, below) = (matrix.unknowns(), structure.sets.count * width);
         let vector = |n: usize| device.allocate(8 * n as u64);
-        let blocks = |pattern: &super::structure::Pattern, extents| {
+        let blocks = |pattern: &super::places::Pattern, extents| {
             let lists = [&pattern.starts, &pattern.at].map(std::sync::Arc::clone);
             BlockCsrOperator::of_lists(
                 device,

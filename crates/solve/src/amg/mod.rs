@@ -4,13 +4,13 @@ mod aggregates;
 mod coarsest;
 mod level;
 mod near_kernel;
+mod places;
 mod sliced;
 mod structure;
 
 pub use near_kernel::Unknowns;
-pub use sliced::CycleNumbers;
 
-use crate::{BlockCsrOperator, BlockRows, Operator, Queue, SolveError, Spectrum, run};
+use crate::{BlockCsrOperator, BlockRows, CycleNumbers, Operator, Queue, SolveError, Spectrum, run};
 use coarsest::Coarsest;
 use kingpost_runtime::{Backend, Buffer, Device, available_memory};
 use level::{Finder, Level, NumberKernels, prepare_cycles};

@@ -1,34 +1,15 @@
 //! Copies of matrices for cycles, in slices, whose products update vectors.
 
-use super::structure::Pattern;
+use super::places::Pattern;
 use crate::sorting::Scan;
 use crate::texts::{compiled, text, with_extents};
-use crate::{Call, PatternKernels, SolveError};
+use crate::{Call, CycleNumbers, PatternKernels, SolveError};
 use kingpost_runtime::{Backend, Buffer, Device, Executable};
 use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Blocks of a slice that are side by side on a card: neighbouring work-items read neighbouring numbers.
 const SLICE: usize = 32;
-
-/// Numbers of the matrices that cycles multiply by; vectors and sums are in double precision.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum CycleNumbers {
-    /// In double precision.
-    #[default]
-    F64,
-    /// In single precision, which are fewer bytes to read.
-    F32,
-}
-
-impl CycleNumbers {
-    const fn bytes(self) -> usize {
-        match self {
-            Self::F64 => 8,
-            Self::F32 => 4,
-        }
-    }
-}
 
 /// How rows are stored. Rows of one length are neighbours, so that few zeros fill slices.
 #[derive(Clone, Copy, Debug)]
@@ -189,7 +170,8 @@ pub(super) struct CycleKernels {
 }
 
 impl CycleKernels {
-    /// For a matrix, an interpolation and a restriction of some layouts, whose levels have so many unknowns a node.
+    /// For a matrix, an interpolation and a restriction of some layouts, where nodes have `side` unknowns, and coarser ones `width`.
+    ///
     /// # Errors
     /// A device that refuses them.
     pub fn new(

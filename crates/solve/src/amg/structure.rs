@@ -1,10 +1,11 @@
 //! Which blocks the matrices of a level have, found on the device.
 
 use super::aggregates::{Aggregates, SetKernels};
-use super::sliced::{Counting, CycleNumbers, Layout, Slices};
+use super::places::Pattern;
+use super::sliced::{Counting, Layout, Slices};
 use crate::sorting::{Scan, Sort};
 use crate::texts::{compiled, text};
-use crate::{BlockRows, Call, PatternKernels, SolveError, run};
+use crate::{BlockRows, Call, CycleNumbers, PatternKernels, SolveError, run};
 use kingpost_runtime::{Backend, Buffer, Device, Executable};
 use rayon::join;
 use std::sync::Arc;
@@ -12,42 +13,9 @@ use std::sync::Arc;
 /// Blocks this much smaller than those on the diagonal are roundings.
 const ROUNDING: f64 = 1e-13;
 
-/// Where a matrix has blocks, by rows.
-pub(super) struct Pattern {
-    pub rows: usize,
-    pub columns: usize,
-    pub n_blocks: usize,
-    /// First block of each row, and the end of the last.
-    pub starts: Arc<Buffer>,
-    /// Column of each block.
-    pub at: Arc<Buffer>,
-    /// Row of each block.
-    pub owners: Buffer,
-}
-
-impl Pattern {
-    pub fn new([rows, columns]: [usize; 2], n_blocks: usize, [starts, at, owners]: [Buffer; 3]) -> Self {
-        Self { rows, columns, n_blocks, starts: Arc::new(starts), at: Arc::new(at), owners }
-    }
-
-    /// Bytes of its lists.
-    pub const fn bytes(&self) -> u64 {
-        4 * (self.rows as u64 + 1) + 8 * self.n_blocks as u64
-    }
-
-    /// Whose block each is, as arguments.
-    pub fn places(&self) -> [(&'static str, &Buffer); 2] {
-        [("owners", &self.owners), ("columns", &self.at)]
-    }
-
-    fn lists(&self) -> [(&'static str, &Buffer); 2] {
-        [("row_starts", &self.starts), ("columns", &self.at)]
-    }
-}
-
 /// Slices of the rows of products on a card, which have one remainder each.
 const FEW: usize = 8;
-/// Rows from which on a card finds columns of products by rows in place of work-groups.
+/// Rows from which on a card finds columns of products by rows instead of work-groups.
 const LARGE: usize = 1 << 17;
 
 /// Who finds the columns of a row of a product.

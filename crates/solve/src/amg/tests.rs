@@ -1,6 +1,6 @@
 //! Cycles compared with dense ones.
 
-use super::sliced::{CycleNumbers, Layout, Update};
+use super::sliced::{Layout, Update};
 use super::*;
 use crate::texts::{compiled, text};
 use crate::{BlockCsrOperator, BlocksOfRows, Call, CsrOperator, run};
