@@ -9,6 +9,12 @@ from functools import lru_cache
 from kingpost import _kingpost
 
 
+#: Kernels that an iteration has besides where values are exchanged: what is sent is packed, what came is put in its
+#: place, entities that read it are computed apart. On two H200s iterations of 30,625, 136,161, 545,025 and 2,050,401
+#: unknowns took 43, 52, 73 and 138 µs, on one 21, 32, 81 and 238 (2026-11-30, `results/h200/parts.md`).
+EXTRA_LAUNCHES = 4
+
+
 @dataclass(frozen=True)
 class ExchangeCosts:
     """What exchanges between devices cost, measured, in seconds."""
@@ -67,8 +73,8 @@ def iteration_seconds(work: Work, costs: ExchangeCosts) -> dict[int, float]:
     """Estimated seconds of an iteration on each number of devices up to that of the parts.
 
     Work is divided evenly, but each device launches all kernels. Devices that share a processor slow each other down, by
-    what was measured with all of them at work. To that come two sums, and the exchange as far as it takes longer than
-    the entities that need none of it.
+    what was measured with all of them at work. To that come the kernels of the exchange, two sums, and the exchange as
+    far as it takes longer than the entities that need none of it.
     """
     found = {}
     launches = min(work.launches * costs.launch, work.alone)
@@ -78,7 +84,8 @@ def iteration_seconds(work: Work, costs: ExchangeCosts) -> dict[int, float]:
         seconds = launches + (work.alone - launches) * work.parts / n * (1.0 + crowd * others)
         if n > 1 and work.sent:
             exchange = costs.latency + costs.byte * work.sent
-            seconds += 2 * costs.sum + max(0.0, exchange - work.inner * seconds)
+            hidden = work.inner * (seconds - launches)
+            seconds += EXTRA_LAUNCHES * costs.launch + 2 * costs.sum + max(0.0, exchange - hidden)
         found[n] = seconds
     return found
 

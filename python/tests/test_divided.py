@@ -177,9 +177,9 @@ def test_fewer_devices_are_taken_where_more_take_longer():
     # one device takes 1 ms, all of it hidden but the sums
     large = choose(Work(4, alone=255e-6, launches=5, together=255e-6, inner=0.9, sent=1e6), costs)
     assert (large.taken, list(large.seconds)) == (4, [1, 2, 3, 4])
-    assert large.seconds[4] == pytest.approx(295e-6) and large.seconds[1] == pytest.approx(1.005e-3)
+    assert large.seconds[4] == pytest.approx(299e-6) and large.seconds[1] == pytest.approx(1.005e-3)
     small = choose(Work(4, alone=10e-6, launches=5, together=10e-6, inner=0.8, sent=1e4), costs)
-    assert small.taken == 1 and small.seconds[2] == pytest.approx(15e-6 + 40e-6 + 20.1e-6 - 12e-6)
+    assert small.taken == 1 and small.seconds[2] == pytest.approx(15e-6 + 4e-6 + 40e-6 + 20.1e-6 - 8e-6)
     assert str(small).startswith("1 of 4 devices: an iteration takes longer on more; `all_devices=True` takes all (25 µs on 1")
     # devices that are one processor
     same = iteration_seconds(Work(2, 1e-3, 0, together=2e-3, inner=1.0, sent=8), costs)
