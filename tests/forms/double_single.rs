@@ -5,8 +5,12 @@
 
 use crate::support::{bent_mesh, cases, compiled, devices, is_long_run, last_degree};
 use kingpost::codegen::{Options, generate};
+use kingpost::interp::interpret;
+use kingpost::ir::Kernel;
 use kingpost::kernels::Operator;
+
 use kingpost::runtime::{Device, open};
+use kingpost::transforms::programs::{BoundedErrors, bound_errors};
 use kingpost::{Loaded, Mapping, Problem, Random, RelativeError, transform};
 
 /// Sums of some hundred products in 48 bits, relative to the size of the result.
@@ -19,13 +23,16 @@ fn mapping(strategy: &str, then: &str) -> Mapping {
     serde_json::from_str(&format!(r#"{{"strategy":"{strategy}","then":{then}}}"#)).unwrap()
 }
 
-fn check(device: &dyn Device, problem: &Problem, mapping: &Mapping, tolerance: f64) -> RelativeError {
-    let (kernel, _) = transform(&problem.lowered, mapping).unwrap();
-    let program = generate(&kernel, device.info().backend.target(), &Options::default()).unwrap();
+fn results(device: &dyn Device, problem: &Problem, kernel: &Kernel) -> Vec<f64> {
+    let program = generate(kernel, device.info().backend.target(), &Options::default()).unwrap();
     let loaded = Loaded::compiled(device, compiled(device, &program), &problem.memory).unwrap();
     loaded.launch().unwrap();
-    let error =
-        RelativeError::between(&loaded.f64s(problem.output()).unwrap(), &problem.reference().unwrap());
+    loaded.f64s(problem.output()).unwrap()
+}
+
+fn check(device: &dyn Device, problem: &Problem, mapping: &Mapping, tolerance: f64) -> RelativeError {
+    let (kernel, _) = transform(&problem.lowered, mapping).unwrap();
+    let error = RelativeError::between(&results(device, problem, &kernel), &problem.reference().unwrap());
     let name = &problem.lowered.kernel.name;
     println!("{name}, {mapping}, {}: {:.1e} {:.1e}", device.info().name, error.l2, error.max);
     assert!(error.is_within(tolerance), "{name}, {mapping}: {error:?}");
@@ -50,6 +57,38 @@ fn actions_have_twelve_digits_in_pairs_and_six_in_single_precision() {
         let error = check(&*device, &problem, &mapping("mixed_precision", single_cell), SINGLE);
         // what has more digits was not computed in single precision
         assert!(error.max > 1e-9, "{error:?}");
+    }
+}
+
+/// What is certified is never exceeded, and says something.
+#[test]
+fn errors_are_within_what_is_certified() {
+    let device = open("c").unwrap();
+    let operators = [Operator::Mass, Operator::Laplace, Operator::Elasticity, Operator::Hyperelasticity];
+    for (operator, (dim, degree)) in operators.into_iter().flat_map(|o| [(o, (2, 3)), (o, (3, 1))]) {
+        let problem = problem(operator, dim, degree);
+        for (strategy, largest) in [("double_single", 1e-10), ("mixed_precision", 1e-3)] {
+            let mapping = mapping(strategy, r#"{"strategy":"single_cell","cells":32}"#);
+            let (kernel, _) = transform(&problem.lowered, &mapping).unwrap();
+            let found = results(&*device, &problem, &kernel);
+            let BoundedErrors { kernel, errors } = bound_errors(&kernel).unwrap();
+            let mut memory = problem.memory.clone();
+            memory.set(&errors[problem.output()], vec![0.0; found.len()]);
+            interpret(&kernel, &mut memory).unwrap();
+            let [expected, bounds] =
+                [problem.output(), &errors[problem.output()]].map(|name| memory.f64s(name).unwrap());
+            let size = expected.iter().fold(0.0_f64, |most, y| most.max(y.abs()));
+            let part = found.iter().zip(expected).zip(bounds).map(|((y, e), bound)| (y - e).abs() / bound);
+            let part = part.fold(0.0, f64::max);
+            let most = bounds.iter().fold(0.0_f64, |most, bound| most.max(*bound)) / size;
+            println!(
+                "{operator} {dim}-D P{degree}, {strategy}: certified {most:.1e} of the largest, {part:.3} of it found"
+            );
+            assert!(
+                part <= 1.0 && most < largest,
+                "{operator} {dim}-D P{degree}, {mapping}: {part} {most:e}"
+            );
+        }
     }
 }
 

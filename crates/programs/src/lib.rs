@@ -7,10 +7,12 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod batch;
+mod bound_errors;
 mod fuse;
 mod interface;
 
 pub use batch::{Batches, to_batched};
+pub use bound_errors::{BoundedErrors, bound_errors};
 pub use fuse::{Fused, fuse_kernels};
 pub use interface::{remove_unused_arguments, rename_arguments};
 

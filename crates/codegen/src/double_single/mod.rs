@@ -26,8 +26,10 @@ pub enum PairOp {
     TwoSum,
     /// The same where the first is not smaller (Dekker 1971; three operations).
     FastTwoSum,
-    /// The pair nearest to an `f64`, up to `2^-49` of it.
+    /// The pair of an `f64`, up to `2^-48` of it.
     Split,
+    /// The `f64` that an `f32` is.
+    Widen,
     /// The `f64` nearest to a pair.
     Join,
     /// The `f32` nearest to a pair: its first part.
@@ -66,13 +68,14 @@ impl PairOp {
         match self {
             Self::Add | Self::AddProduct => &[Self::TwoSum, Self::FastTwoSum],
             Self::Mul | Self::Scale | Self::Div | Self::Sqrt => &[Self::FastTwoSum],
+            Self::Split => &[Self::FastTwoSum],
+            Self::Join => &[Self::Widen],
             Self::Abs => &[Self::Neg],
             Self::Min | Self::Max => &[Self::Less],
             Self::Make
             | Self::TwoSum
             | Self::FastTwoSum
-            | Self::Split
-            | Self::Join
+            | Self::Widen
             | Self::High
             | Self::Neg
             | Self::Less
@@ -86,7 +89,7 @@ impl PairOp {
         match self {
             Self::Less | Self::LessEqual | Self::Equal => None,
             Self::High => Some(ScalarType::F32),
-            Self::Join => Some(ScalarType::F64),
+            Self::Widen | Self::Join => Some(ScalarType::F64),
             Self::Make
             | Self::TwoSum
             | Self::FastTwoSum
@@ -124,6 +127,7 @@ impl PairOp {
             | Self::TwoSum
             | Self::FastTwoSum
             | Self::Split
+            | Self::Widen
             | Self::Join
             | Self::High
             | Self::Neg
@@ -154,6 +158,7 @@ impl PairOp {
             Self::Equal => (2.0, 0.0),
             // conversions, and a sum or difference of `f64`
             Self::Split => (0.0, 4.0),
+            Self::Widen => (0.0, 1.0),
             Self::Join => (0.0, 3.0),
         }
     }
@@ -164,6 +169,7 @@ impl PairOp {
             Self::TwoSum => "two_sum",
             Self::FastTwoSum => "fast_two_sum",
             Self::Split => "split",
+            Self::Widen => "widen",
             Self::Join => "join",
             Self::High => "high",
             Self::Neg => "neg",

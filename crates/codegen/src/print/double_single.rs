@@ -53,6 +53,7 @@ impl PairOp {
         let params = match self {
             Self::Make | Self::TwoSum | Self::FastTwoSum => "const float x, const float y".to_owned(),
             Self::Split => "const double x".to_owned(),
+            Self::Widen => "const float x".to_owned(),
             Self::Join | Self::High | Self::Neg | Self::Abs | Self::Sqrt => format!("const {t} z"),
             Self::Scale => format!("const {t} z, const float x"),
             Self::AddProduct => format!("const {t} a, const {t} z, const {t} w"),
@@ -93,8 +94,15 @@ impl PairOp {
                 format!("    const float s = {};\n", r.add("x", "y"))
                     + &pair("s", &r.sub("y", &r.sub("s", "x")))
             }
-            Self::Split => pair("(float)x", "(float)(x - (double)v.x)"),
-            Self::Join => "    return (double)z.x + (double)z.y;\n".into(),
+            Self::Split => {
+                let by_integers = target.words.conversions.map_or("", |[split, _]| split);
+                by_integers.to_owned() + &pair("(float)x", "(float)(x - (double)v.x)")
+            }
+            Self::Widen => {
+                let by_integers = target.words.conversions.map_or("", |[_, widen]| widen);
+                by_integers.to_owned() + "    return (double)x;\n"
+            }
+            Self::Join => format!("    return {0}(z.x) + {0}(z.y);\n", Self::Widen.name()),
             Self::High => "    return z.x;\n".into(),
             Self::Neg => pair("-z.x", "-z.y"),
             Self::Abs => format!("    return z.x < 0 ? {}(z) : z;\n", Self::Neg.name()),

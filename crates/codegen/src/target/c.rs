@@ -45,6 +45,7 @@ pub(crate) const C: TargetDescription = TargetDescription {
         long_suffix: ["LL", "ULL"],
         single_suffix: "f",
         rounded: None,
+        conversions: None,
         preamble: |_, _| "#include <math.h>\n#include <stdint.h>\n\n".into(),
         head: |function| format!("static void {}", function.name),
         global: "",

@@ -72,6 +72,7 @@ pub(crate) const CUDA: TargetDescription = TargetDescription {
         long_suffix: ["LL", "ULL"],
         single_suffix: "f",
         rounded: Some(["__fadd_rn", "__fsub_rn", "__fmul_rn"]),
+        conversions: Some([SPLIT, WIDEN]),
         preamble: |_, _| String::new(),
         head,
         global: "",
@@ -101,6 +102,27 @@ pub(crate) const CUDA: TargetDescription = TargetDescription {
         extremes: false,
     },
 };
+
+/// The first bits of an `f64`, cut off, are those of an `f32` with another exponent; the other 29 are an integer.
+/// Conversions of `f64` run on the units of FP64, of which some cards have a 64th. From `2^-74` to `2^127` both
+/// parts are normal numbers.
+const SPLIT: &str =
+    "    const unsigned int high = (unsigned int)__double2hiint(x), low = (unsigned int)__double2loint(x);
+    const unsigned int sign = high & 0x80000000u, exponent = high >> 20 & 0x7ffu;
+    if (exponent - 949u <= 200u) {
+        const unsigned int bits = __funnelshift_l(low, (high & 0x7fffffffu) - 0x38000000u, 3);
+        const float scale = __uint_as_float(sign | (exponent - 948u) << 23);
+        const float rest = __fmul_rn((float)(int)(low & 0x1fffffffu), scale);
+        return kingpost_ds_fast_two_sum(__uint_as_float(sign | bits), rest);
+    }
+";
+
+/// The bits of a normal `f32`, with the exponent of an `f64`.
+const WIDEN: &str = "    const unsigned int bits = __float_as_uint(x), exponent = bits & 0x7f800000u;
+    if (exponent - 1u < 0x7f7fffffu) {
+        return __hiloint2double((int)((bits & 0x80000000u) | (((bits & 0x7fffffffu) >> 3) + 0x38000000u)), (int)(bits << 29));
+    }
+";
 
 /// Beginnings of PTX instructions that run asynchronously, and of those that wait for them.
 pub(super) const PTX: &[Completion] = &[

@@ -69,6 +69,7 @@ pub(crate) const HIP: TargetDescription = TargetDescription {
     words: Words {
         // those of its header may be contracted
         rounded: None,
+        conversions: None,
         aligned: |bytes| format!("__attribute__((aligned({bytes}))) "),
         // hiprtc has the header built in; the rest would run sub-groups of 64 in halves
         preamble: |_, _| {

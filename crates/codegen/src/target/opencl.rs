@@ -64,6 +64,7 @@ pub(crate) const OPENCL: TargetDescription = TargetDescription {
         // functions are generic
         single_suffix: "",
         rounded: None,
+        conversions: None,
         preamble,
         head,
         global: "__global ",

@@ -5,7 +5,7 @@ use kingpost_interp::{Memory, Value, interpret, with_elements};
 use kingpost_ir::{Kernel, VarKind};
 use kingpost_primitives::primitives::{FuseLaunches, FuseLoops};
 use kingpost_primitives::programs::{
-    Batches, fuse_kernels, remove_unused_arguments, rename_arguments, to_batched,
+    Batches, BoundedErrors, bound_errors, fuse_kernels, remove_unused_arguments, rename_arguments, to_batched,
 };
 use kingpost_primitives::{Refusal, Schedule};
 use kingpost_sample::{Sample, SampleConfig, arbitrary_kernel, config};
@@ -241,4 +241,65 @@ proptest! {
             }
         }
     }
+}
+
+const SUMS: &str = "kernel sums
+
+param n: i32
+arg a: f64[n] in
+arg b: f32[n] in
+arg y: f64[n] inout
+temp t: f32 private
+
+for i in 0..n {g.0}
+  s: t = f32(a[i]*a[i])
+  r: y[i] += t*b[i] {atomic}
+";
+
+/// The bound of a result is that of its operands and roundings, and is reached up to small factors.
+#[test]
+fn errors_are_bounded_instruction_by_instruction() {
+    let BoundedErrors { kernel: bounded, errors } = bound_errors(&kernel(SUMS)).unwrap();
+    assert_eq!(errors, [("y".to_owned(), "y_error".to_owned())].into());
+    let text = bounded.to_string();
+    for part in
+        ["arg y_error: f64[n] inout", "temp t_error: f64 private", "for i in 0..n\n", "r: y[i] += t*b[i]\n"]
+    {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    let (x, unit) = (1.0 + 2.0_f64.powi(-20), 2.0_f64.powi(-24));
+    let mut memory = Memory::new().param("n", 1).value("a", vec![x]).value("b", vec![3.0_f32]);
+    memory.set("y", vec![0.0]);
+    memory.set("y_error", vec![0.0]);
+    interpret(&bounded, &mut memory).unwrap();
+    let (y, bound) = (memory.f64s("y").unwrap()[0], memory.f64s("y_error").unwrap()[0]);
+    // two roundings to `f32`, of the square and of the product with 3
+    let size = 3.0 * x * x;
+    assert!(
+        (y - size).abs() < 1e-15 && bound > 2.0 * unit * size && bound < 2.001 * unit * size,
+        "{y} {bound:e}"
+    );
+    let mut found = Memory::new().param("n", 1).value("a", vec![x]).value("b", vec![3.0_f32]);
+    found.set("y", vec![0.0]);
+    interpret(&kernel(SUMS), &mut found).unwrap();
+    let error = (found.f64s("y").unwrap()[0] - y).abs();
+    assert!(error > 0.0 && error <= bound, "{error:e} {bound:e}");
+}
+
+#[test]
+fn errors_without_bounds_are_refused() {
+    let refused = |insn: &str| {
+        let text = format!(
+            "kernel k\n\nparam n: i32\narg a: f64[n] in\narg y: f64[n] out\n\nfor i in 0..n\n  s: {insn}\n"
+        );
+        bound_errors(&kernel(&text)).unwrap_err().to_string()
+    };
+    let messages = [
+        "y[i] = exp(a[i])",
+        "y[i] = sum(j in 0..n: a[j])",
+        "y[i] = 1.0 if a[i] < 0.5",
+        "y[i] = select(a[i] < 0.5, a[i], 1.0)",
+    ]
+    .map(refused);
+    insta::assert_snapshot!(messages.join("\n"));
 }
