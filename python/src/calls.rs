@@ -107,7 +107,9 @@ impl Calls {
             return Ok(false);
         };
         let given = Given { args, kwargs, stream };
-        let new = given.libraries(&lock(&self.libraries).clone())?;
+        // no lock is held where Python is asked: it may let another thread go on, which waits for the lock
+        let known = Arc::clone(&lock(&self.libraries));
+        let new = given.libraries(&known)?;
         let libraries = {
             let mut libraries = lock(&self.libraries);
             if !new.is_empty() && libraries.len() < CLASSES {
@@ -153,8 +155,11 @@ impl Calls {
 
     fn insert(&self, entry: Entry) {
         let mut kept = lock(&self.kept);
-        kept.truncate(KEPT - 1);
+        let room = kept.len().min(KEPT - 1);
+        let forgotten = kept.split_off(room);
         kept.insert(0, Arc::new(entry));
+        drop(kept); // before objects, whose finalizers are Python
+        drop(forgotten);
     }
 
     /// Runs a call whose layout is known with other addresses and numbers; whether these are such that it

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "DLPack hands functions and tensors out as structures of C")]
 
-use pyo3::intern;
+use crate::names::name;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 use std::ffi::{c_int, c_void};
@@ -64,7 +64,7 @@ impl Exchange {
     /// The functions of the library that a class of arrays is of, if it has those that are needed.
     pub(crate) fn of(class: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let name = c"dlpack_exchange_api";
-        let Some(capsule) = class.getattr_opt(intern!(class.py(), "__dlpack_c_exchange_api__"))? else {
+        let Some(capsule) = class.getattr_opt(name!(class.py(), __dlpack_c_exchange_api__))? else {
             return Ok(None);
         };
         let Ok(capsule) = capsule.cast_into::<PyCapsule>() else { return Ok(None) };

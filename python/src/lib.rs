@@ -16,6 +16,7 @@ mod form;
 mod kernel;
 mod lend;
 mod meshes;
+mod names;
 mod part;
 mod parts;
 mod program;
@@ -47,6 +48,7 @@ fn search_in(environment: PathBuf) {
 fn _kingpost(m: &Bound<'_, PyModule>) -> PyResult<()> {
     // a program may fork before it opens a device, after the regions of another library
     kingpost::runtime::watch_forks();
+    names::make(m.py());
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<kernel::Kernel>()?;
     m.add_class::<schedule::Engine>()?;

@@ -131,14 +131,16 @@ impl Parts {
         processes: Option<Processes>,
         shared: Option<PyRef<'_, Self>>,
     ) -> PyResult<Self> {
-        let known: Vec<Uploaded> = match &shared {
-            Some(other) => {
-                let running = other.running.lock().unwrap_or_else(PoisonError::into_inner);
-                running.parts.iter().map(Part::known).collect()
-            }
-            None => vec![Uploaded::new(); parts.len()],
-        };
+        let shared: Option<&Self> = shared.as_deref();
         failure::run(py, || {
+            // whoever has this lock may ask for Python's, which is not held here
+            let known: Vec<Uploaded> = match shared {
+                Some(other) => {
+                    let running = other.running.lock().unwrap_or_else(PoisonError::into_inner);
+                    running.parts.iter().map(Part::known).collect()
+                }
+                None => vec![Uploaded::new(); parts.len()],
+            };
             let devices: Vec<&'static dyn Device> =
                 devices.iter().map(|name| Ok(&**lasting(name)?)).collect::<Result<_, Failure>>()?;
             let names: Vec<&str> = fields.iter().map(String::as_str).collect();

@@ -6,8 +6,8 @@
 #![allow(unsafe_code, reason = "NumPy hands its description of an array out as a structure of C")]
 
 use crate::exchange::{self, Exchange};
+use crate::names::name;
 use pyo3::exceptions::PyException;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyCapsule, PyCapsuleMethods, PyComplex, PyDict, PyFloat, PyInt, PyString, PyTuple,
@@ -61,7 +61,7 @@ impl Library {
         } else if let Some(cupy) = of("cupy", "ndarray")? {
             Some(Kind::Cupy(Arc::new(cupy.getattr("cuda")?.getattr("get_current_stream")?.unbind())))
         } else {
-            let interface = value.getattr_opt(intern!(py, "__cuda_array_interface__"))?;
+            let interface = value.getattr_opt(name!(py, __cuda_array_interface__))?;
             interface.map(|_| Kind::Interface)
         };
         // of other libraries its tensors do not tell what may be written
@@ -198,9 +198,9 @@ impl<'py> Given<'_, 'py> {
 /// they are the negatives or conjugates of what it holds.
 fn is_beyond(value: &Bound<'_, PyAny>, is_complex: bool) -> PyResult<bool> {
     let says = |name| value.call_method0(name)?.is_truthy();
-    Ok(value.getattr(intern!(value.py(), "requires_grad"))?.is_truthy()?
-        || says(intern!(value.py(), "is_neg"))?
-        || (is_complex && says(intern!(value.py(), "is_conj"))?))
+    Ok(value.getattr(name!(value.py(), requires_grad))?.is_truthy()?
+        || says(name!(value.py(), is_neg))?
+        || (is_complex && says(name!(value.py(), is_conj))?))
 }
 
 struct Reader<'r> {
@@ -295,7 +295,7 @@ impl Reader<'_> {
     }
 
     fn numpy(&mut self, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let capsule = value.getattr(intern!(value.py(), "__array_struct__"))?.cast_into::<PyCapsule>()?;
+        let capsule = value.getattr(name!(value.py(), __array_struct__))?.cast_into::<PyCapsule>()?;
         // SAFETY: NumPy's own class has this structure in a capsule without a name, which is alive here.
         let found = unsafe { capsule.pointer_checked(None)?.cast::<ArrayStruct>().as_ref() };
         let kind = found.kind as u8;
@@ -335,50 +335,50 @@ impl Reader<'_> {
         let py = value.py();
         let is = |name: &Bound<'py, PyString>| value.getattr(name)?.is_truthy();
         let says = |name: &Bound<'py, PyString>| value.call_method0(name);
-        let dtype = value.getattr(intern!(py, "dtype"))?;
-        if is_beyond(value, dtype.getattr(intern!(py, "is_complex"))?.is_truthy()?)? {
+        let dtype = value.getattr(name!(py, dtype))?;
+        if is_beyond(value, dtype.getattr(name!(py, is_complex))?.is_truthy()?)? {
             return Ok(false);
         }
-        let is_cuda = is(intern!(py, "is_cuda"))?;
+        let is_cuda = is(name!(py, is_cuda))?;
         self.word(TORCH | u64::from(is_cuda) << 8);
         self.object(&dtype);
-        let card: i64 = says(intern!(py, "get_device"))?.extract()?;
+        let card: i64 = says(name!(py, get_device))?.extract()?;
         self.word(card as u64);
-        self.tuple(&value.getattr(intern!(py, "shape"))?)?;
-        self.tuple(&says(intern!(py, "stride"))?)?;
-        self.reading.addresses.push(says(intern!(py, "data_ptr"))?.extract()?);
+        self.tuple(&value.getattr(name!(py, shape))?)?;
+        self.tuple(&says(name!(py, stride))?)?;
+        self.reading.addresses.push(says(name!(py, data_ptr))?.extract()?);
         Ok(!is_cuda || *self.reading.card.get_or_insert(card) == card)
     }
 
     fn cupy(&mut self, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = value.py();
-        let memory = value.getattr(intern!(py, "data"))?;
+        let memory = value.getattr(name!(py, data))?;
         self.word(CUPY);
-        self.object(&value.getattr(intern!(py, "dtype"))?);
-        self.word(memory.getattr(intern!(py, "device_id"))?.extract::<i64>()? as u64);
-        self.tuple(&value.getattr(intern!(py, "shape"))?)?;
+        self.object(&value.getattr(name!(py, dtype))?);
+        self.word(memory.getattr(name!(py, device_id))?.extract::<i64>()? as u64);
+        self.tuple(&value.getattr(name!(py, shape))?)?;
         // as its interface says it, without a tuple of strides
-        let is_row_by_row = value.getattr_opt(intern!(py, "_c_contiguous"))?;
+        let is_row_by_row = value.getattr_opt(name!(py, _c_contiguous))?;
         match is_row_by_row.is_some_and(|it| it.is(PyBool::new(py, true))) {
             true => self.word(NONE),
             false => {
                 self.word(SOME);
-                self.tuple(&value.getattr(intern!(py, "strides"))?)?;
+                self.tuple(&value.getattr(name!(py, strides))?)?;
             }
         }
-        self.reading.addresses.push(memory.getattr(intern!(py, "ptr"))?.extract()?);
+        self.reading.addresses.push(memory.getattr(name!(py, ptr))?.extract()?);
         self.reading.cupy = true;
         Ok(true)
     }
 
     fn interface(&mut self, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = value.py();
-        let interface = value.getattr(intern!(py, "__cuda_array_interface__"))?.cast_into::<PyDict>()?;
+        let interface = value.getattr(name!(py, __cuda_array_interface__))?.cast_into::<PyDict>()?;
         let (Some(version), Some(data), Some(kind), Some(shape)) = (
-            interface.get_item(intern!(py, "version"))?,
-            interface.get_item(intern!(py, "data"))?,
-            interface.get_item(intern!(py, "typestr"))?,
-            interface.get_item(intern!(py, "shape"))?,
+            interface.get_item(name!(py, version))?,
+            interface.get_item(name!(py, data))?,
+            interface.get_item(name!(py, typestr))?,
+            interface.get_item(name!(py, shape))?,
         ) else {
             return Ok(false);
         };
@@ -392,7 +392,7 @@ impl Reader<'_> {
         self.object(value.get_type().as_any());
         self.word(kind.bytes().fold(0, |word, byte| word << 8 | u64::from(byte)));
         self.tuple(&shape)?;
-        for name in [intern!(py, "strides"), intern!(py, "stream")] {
+        for name in [name!(py, strides), name!(py, stream)] {
             match interface.get_item(name)?.filter(|found| !found.is_none()) {
                 None => self.word(NONE),
                 Some(found) => {
@@ -447,8 +447,8 @@ impl Reader<'_> {
                 stream.extract()?
             } else {
                 let handle = match &library.kind {
-                    Kind::Torch(_) => intern!(py, "cuda_stream"),
-                    Kind::Cupy(_) | Kind::Numpy | Kind::Interface => intern!(py, "ptr"),
+                    Kind::Torch(_) => name!(py, cuda_stream),
+                    Kind::Cupy(_) | Kind::Numpy | Kind::Interface => name!(py, ptr),
                 };
                 stream.getattr(handle)?.extract()?
             };
