@@ -26,7 +26,10 @@ pub(crate) const C: TargetDescription = TargetDescription {
         stack: Some(256 * 1024),
     },
     banks: cuda::CUDA.banks,
-    contraction: Contraction { options: Some(["-ffp-contract=fast", "-ffp-contract=off"]), forbidden: "" },
+    contraction: Contraction {
+        options: Some(["-ffp-contract=fast", "-ffp-contract=off"]),
+        forbidden: "// to be compiled with -ffp-contract=off\n\n",
+    },
     vectors: Vectors::OfCompilers,
     atomics: Atomics { native: &[], spaces: false, wide: None, source: atomic },
     awaits: None,

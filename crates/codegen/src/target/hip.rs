@@ -25,7 +25,10 @@ pub(crate) const HIP: TargetDescription = TargetDescription {
         private: 131_056,
         ..cuda::CUDA.limits
     },
-    contraction: Contraction { options: Some(["-ffp-contract=fast", "-ffp-contract=off"]), forbidden: "" },
+    contraction: Contraction {
+        options: Some(["-ffp-contract=fast", "-ffp-contract=off"]),
+        forbidden: "// to be compiled with -ffp-contract=off\n\n",
+    },
     atomics: Atomics {
         // `atomicAdd` of reals is a compare-and-swap unless a compiler is told that no memory is of the
         // host's; results in single precision may lose denormals, as CUDA's do
