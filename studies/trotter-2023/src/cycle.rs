@@ -194,12 +194,7 @@ pub fn run(args: &CycleArgs) -> Result<(), Failure> {
     let record = measure(&*device, (&on, args.degree), seed, args.write.as_deref()).map_err(|e| usage(&e))?;
     eprintln!(
         "{:?} unknowns: a cycle {:.3e} s, setups {:.4?} s, renewals {:.4?} s, {} iterations in {:.3e} s",
-        record.unknowns,
-        record.cycle_s,
-        record.setup_s,
-        record.renewal_s,
-        record.iterations,
-        record.solve_s
+        record.unknowns, record.cycle_s, record.setup_s, record.renewal_s, record.iterations, record.solve_s
     );
     append_json_line(&args.db, &record).map_err(Failure::from)
 }
