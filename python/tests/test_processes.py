@@ -86,6 +86,29 @@ def test_a_child_may_be_born_while_kernels_run():
     )
 
 
+def test_threads_may_call_a_kernel_for_the_first_time_at_once():
+    """What an argument is, objects of Python are asked; other threads go on meanwhile."""
+    script(
+        """
+        signal.alarm(60)  # threads that wait for each other are killed
+        class Slow(float):
+            @property
+            def __cuda_array_interface__(self):
+                time.sleep(0.2)
+                raise AttributeError
+        kernel, right = scheduled("c"), []
+        def work():
+            y = np.zeros(1000)
+            kernel(a=Slow(2.0), x=np.ones(1000), y=y)
+            right.append(y.tolist() == [2.0] * 1000)
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        assert right == [True] * 4, right
+        """
+    )
+
+
 def test_a_child_may_be_born_while_a_solve_asks_for_signals():
     """Who asks waits for Python's lock, and a thread that forks has it."""
     script(
