@@ -67,12 +67,14 @@ fn with_contraction_the_rounding_of_a_product_is_left() {
 fn sources_and_options_say_what_is_allowed() {
     let opencl = |contraction| program(Target::OpenCl, contraction).source;
     assert_eq!(opencl(false), format!("#pragma OPENCL FP_CONTRACT OFF\n\n{}", opencl(true)));
-    for (target, on, off) in [
-        (Target::C, "-ffp-contract=fast", "-ffp-contract=off"),
-        (Target::Cuda, "--fmad=true", "--fmad=false"),
+    let said = "// to be compiled with -ffp-contract=off\n\n";
+    for (target, on, off, said) in [
+        (Target::C, "-ffp-contract=fast", "-ffp-contract=off", said),
+        (Target::Hip, "-ffp-contract=fast", "-ffp-contract=off", said),
+        (Target::Cuda, "--fmad=true", "--fmad=false", ""),
     ] {
         let [with, without] = [true, false].map(|c| program(target, c));
-        assert_eq!(with.source, without.source);
+        assert_eq!(without.source, format!("{said}{}", with.source));
         assert_eq!((with.contraction_option(), without.contraction_option()), (Some(on), Some(off)));
     }
     assert_eq!(program(Target::OpenCl, true).contraction_option(), None);
