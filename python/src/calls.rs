@@ -107,7 +107,8 @@ impl Calls {
             return Ok(false);
         };
         let given = Given { args, kwargs, stream };
-        // no lock is held where Python is asked: it may let another thread go on, which waits for the lock
+        // no lock is held where Python is asked: it may let another thread go on, which waits for
+        // the lock
         let known = Arc::clone(&lock(&self.libraries));
         let new = given.libraries(&known)?;
         let libraries = {

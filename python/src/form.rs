@@ -86,8 +86,9 @@ pub(crate) fn tabulated_forms() -> Vec<&'static str> {
     BakeOff::ALL.map(BakeOff::name).to_vec()
 }
 
-/// A form that this package knows: operators on Lagrange elements of affine simplices, bake-off problems on
-/// squares and cubes; with the options of its kernel, and the name under which mappings are known.
+/// A form that this package knows: operators on Lagrange elements of affine simplices, bake-off
+/// problems on squares and cubes; with the options of its kernel, and the name under which mappings
+/// are known.
 fn known_form(
     name: &str,
     dim: usize,

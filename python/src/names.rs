@@ -1,7 +1,7 @@
 //! The names of attributes that calls ask for, all made when the module is loaded.
 //!
-//! One that is made at its first use may be half made in another thread where a program forks; the child
-//! would wait for it for ever.
+//! One that is made at its first use may be half made in another thread where a program forks; the
+//! child would wait for it for ever.
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;

@@ -23,11 +23,11 @@ type Kernel = (Py<Program>, bool, Vec<Array>, BTreeMap<String, Number>);
 /// ghosts are of which other part; the owned ones that others need, by their places; whether each
 /// cell is of one part alone.
 type Layout = (PyBackedBytes, PyBackedBytes, Vec<(usize, usize, usize)>, Vec<(usize, PyBackedBytes)>, bool);
-/// The rows of a matrix on the mesh of a part: their starts and columns, as `i32`, and whether columns are
-/// of the space of the rows.
+/// The rows of a matrix on the mesh of a part: their starts and columns, as `i32`, and whether
+/// columns are of the space of the rows.
 type Pattern = (PyBackedBytes, PyBackedBytes, bool);
-/// A part: the kernels, the values of the fields, bytes of the result, unknowns of the mesh, whether
-/// reals are of single precision.
+/// A part: the kernels, the values of the fields, bytes of the result, unknowns of the mesh,
+/// whether reals are of single precision.
 pub(crate) type Given =
     (Vec<Kernel>, Vec<PyBackedBytes>, (usize, usize, bool), Option<Layout>, Option<Pattern>);
 /// What a system gets of a part, as `f64` except for the second: the right-hand side, the unknowns
@@ -79,7 +79,8 @@ pub(crate) const fn has_ended(stopped: &Stopped) -> bool {
 
 /// How often work is repeated where it is timed, and before.
 const TURNS: [usize; 2] = [2, 3];
-/// How often a turn does the same, as solvers do: a launch from the host alone takes some ten microseconds.
+/// How often a turn does the same, as solvers do: a launch from the host alone takes some ten
+/// microseconds.
 const AT_ONCE: usize = 8;
 /// Updates of a vector by another one that move as much as conjugate gradients do, of which an
 /// iteration reads and writes some fourteen.
@@ -106,7 +107,8 @@ pub(crate) struct Part {
 /// The matrix on the part's mesh, to which kernels add.
 struct Matrix {
     pattern: CsrPattern,
-    /// The rows that the part owns; of matrices in double precision whose rows and columns are of one space.
+    /// The rows that the part owns; of matrices in double precision whose rows and columns are of
+    /// one space.
     rows: Option<Box<PartRows>>,
 }
 
@@ -301,7 +303,8 @@ impl Part {
         }
     }
 
-    /// Assembles the matrix, without rows and columns of prescribed unknowns, and takes the owned rows.
+    /// Assembles the matrix, without rows and columns of prescribed unknowns, and takes the owned
+    /// rows.
     fn assemble(&self, communicator: &dyn Communicator, fixed: &[u8]) -> Result<(), Stopped> {
         let (pattern, rows, _) = self.rows()?;
         self.compute(communicator)?;
@@ -331,8 +334,8 @@ impl Part {
         Ok(downloaded(self.device, &y, 8 * rows.size())?)
     }
 
-    /// Solves with the matrix, whose preconditioner is that of the part's own rows and columns; with the
-    /// seconds that this takes to make.
+    /// Solves with the matrix, whose preconditioner is that of the part's own rows and columns;
+    /// with the seconds that this takes to make.
     pub(crate) fn solve_rows(
         &mut self,
         communicator: &dyn Communicator,

@@ -169,7 +169,8 @@ impl Parts {
         self.exchange.to_string()
     }
 
-    /// The results of the parts, on the mesh of each, with new values of some fields; of matrices their entries.
+    /// The results of the parts, on the mesh of each, with new values of some fields; of matrices
+    /// their entries.
     fn apply<'py>(
         &self,
         py: Python<'py>,
@@ -215,8 +216,8 @@ impl Parts {
         Ok(found.iter().map(|bytes| PyByteArray::new(py, bytes)).collect())
     }
 
-    /// Solves with the matrix, by a method and a preconditioner of that name: the owned unknowns of each
-    /// part, a report, and the seconds that the preconditioner took to make.
+    /// Solves with the matrix, by a method and a preconditioner of that name: the owned unknowns of
+    /// each part, a report, and the seconds that the preconditioner took to make.
     #[pyo3(signature = (right, names, limits, freedoms))]
     fn solve_rows<'py>(
         &self,
@@ -246,8 +247,8 @@ impl Parts {
         Ok((found.iter().map(|bytes| PyByteArray::new(py, bytes)).collect(), report, setup))
     }
 
-    /// Seconds of what an iteration of conjugate gradients computes, without what is exchanged: of the first
-    /// part while the others do nothing, with its launches, and of all of them at once.
+    /// Seconds of what an iteration of conjugate gradients computes, without what is exchanged: of
+    /// the first part while the others do nothing, with its launches, and of all of them at once.
     fn work_seconds(&self, py: Python<'_>) -> PyResult<(f64, usize, f64)> {
         failure::run(py, || {
             let timed = |is_timed: &dyn Fn(usize) -> bool| {
@@ -275,8 +276,8 @@ fn first<T>(reports: Vec<T>) -> Result<T, Failure> {
     reports.into_iter().next().ok_or_else(|| Failure::new("InternalError", "no parts"))
 }
 
-/// What exchanges between some devices cost, measured: seconds of a kernel that does nothing, of a sum, of an
-/// exchange of one number, and of each further byte.
+/// What exchanges between some devices cost, measured: seconds of a kernel that does nothing, of a
+/// sum, of an exchange of one number, and of each further byte.
 #[pyfunction]
 pub(crate) fn exchange_costs(py: Python<'_>, devices: Vec<String>) -> PyResult<(f64, f64, f64, f64)> {
     failure::run(py, || {

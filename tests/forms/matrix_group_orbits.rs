@@ -72,8 +72,8 @@ fn results_are_those_of_the_reference() {
     compare(2, 4, 3, &alone, &["c", "opencl"]);
 }
 
-/// Two kinds and four; combinations of the reversed kind, and of the other one of a pair; transfers in
-/// parts; a rest.
+/// Two kinds and four; combinations of the reversed kind, and of the other one of a pair; transfers
+/// in parts; a rest.
 #[test]
 fn kinds_of_modes_have_a_sub_group_each() {
     compare(2, 2, 3, &of_kinds().with_parts(&[3, 3]).unwrap(), &["c", "opencl"]);
@@ -81,8 +81,8 @@ fn kinds_of_modes_have_a_sub_group_each() {
     let form = elasticity(3, 5, 1, 1).lowered;
     let (kernel, _) = transform(&form, &of_kinds()).unwrap();
     let cuda = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
-    // three components in three directions, two products, two tiles of orbits and of modes: one kind
-    // has eleven, the others eight
+    // three components in three directions, two products, two tiles of orbits and of modes: one
+    // kind has eleven, the others eight
     assert_eq!(cuda.source.matches("mma.sync.aligned.m16n8k8").count(), 3 * 3 * 2 * 2 * 2);
     assert!(!cuda.source.contains("__shfl"), "{}", cuda.source);
     assert_eq!(cuda.plan.block, [32, 4, 1]);

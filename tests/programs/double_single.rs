@@ -1,4 +1,5 @@
-//! Double-single numbers: the errors of sums, products, quotients and roots are within their bounds.
+//! Double-single numbers: the errors of sums, products, quotients and roots are within their
+//! bounds.
 #![allow(clippy::unwrap_used)]
 
 use crate::support::{compiled, devices};

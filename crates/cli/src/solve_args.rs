@@ -63,8 +63,8 @@ pub struct SolveArgs {
     #[arg(long, value_name = "NAME")]
     pub(super) method: Option<String>,
     /// What preconditions it: none, jacobi, block-jacobi (of the components of vectors), chebyshev
-    /// (a polynomial of degree 4), amg (smoothed aggregation, set up on the device), amg-f32 (the same with
-    /// matrices in single precision in its cycles)
+    /// (a polynomial of degree 4), amg (smoothed aggregation, set up on the device), amg-f32 (the
+    /// same with matrices in single precision in its cycles)
     #[arg(long, value_name = "NAME", default_value_t = PreconditionerKind::Jacobi, conflicts_with = "multigrid")]
     pub(super) preconditioner: PreconditionerKind,
     /// What smooths: vertex-patch (colour by colour, by the fastest kernel that is known), fused

@@ -57,7 +57,8 @@ impl Options {
         Self { contraction, ..self }
     }
 
-    /// Whether compilers of the code of a kernel may contract: never where it adds up rounding errors.
+    /// Whether compilers of the code of a kernel may contract: never where it adds up rounding
+    /// errors.
     pub(crate) fn contracts(&self, kernel: &Kernel) -> bool {
         self.contraction && kernel.arithmetic == Arithmetic::Native
     }

@@ -56,8 +56,9 @@ pub enum Arithmetic {
     /// By the hardware's own operations.
     #[default]
     Native,
-    /// As double-single numbers: unevaluated sums of two `f32`, whose operations are made of those of
-    /// `f32`. Tables and temporaries that are not in global memory are held so; arguments stay `f64`.
+    /// As double-single numbers: unevaluated sums of two `f32`, whose operations are made of those
+    /// of `f32`. Tables and temporaries that are not in global memory are held so; arguments stay
+    /// `f64`.
     DoubleSingle,
 }
 

@@ -157,8 +157,8 @@ impl Set {
         Ok(None)
     }
 
-    /// Whether there is a point whose parameters lie in `ranges`, as for [`Set::lexmin_point_within`]. Any
-    /// point will do, which is found sooner than the smallest.
+    /// Whether there is a point whose parameters lie in `ranges`, as for
+    /// [`Set::lexmin_point_within`]. Any point will do, which is found sooner than the smallest.
     ///
     /// # Errors
     /// As [`Set::lexmin_point_within`].

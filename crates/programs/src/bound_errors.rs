@@ -17,15 +17,14 @@ pub struct BoundedErrors {
     pub errors: BTreeMap<String, String>,
 }
 
-/// Makes a program that computes, with the results of `kernel` in `f64`, a bound of how far those of
-/// `kernel` are from them: a running error analysis (Higham 2002,
-/// section 3.3).
+/// Makes a program that computes, with the results of `kernel` in `f64`, a bound of how far those
+/// of `kernel` are from them: a running error analysis (Higham 2002, section 3.3).
 ///
-/// Each real has an error of its own, which each instruction bounds by those of its operands and of its
-/// own roundings: `2^-24` of a result in `f32`, `2^-53` in `f64`, `2^-44` of the sizes of the operands in
-/// double-single numbers, and what is lost where a number or an entry of a table is first represented.
-/// Results of any order of a sum, and of fused products, are within it. The new arguments are added to;
-/// they start with the errors of what results start from.
+/// Each real has an error of its own, which each instruction bounds by those of its operands and of
+/// its own roundings: `2^-24` of a result in `f32`, `2^-53` in `f64`, `2^-44` of the sizes of the
+/// operands in double-single numbers, and what is lost where a number or an entry of a table is
+/// first represented. Results of any order of a sum, and of fused products, are within it. The new
+/// arguments are added to; they start with the errors of what results start from.
 ///
 /// ```text
 /// temp t: f32 private                  =>   temp t: f64 private
@@ -42,8 +41,8 @@ pub struct BoundedErrors {
 /// The program runs in the order of its text: tags of axes are taken away.
 ///
 /// # Errors
-/// A reduction, which has to be realised first; conditions on reals, which another rounding may turn;
-/// functions other than absolute values, extrema and square roots.
+/// A reduction, which has to be realised first; conditions on reals, which another rounding may
+/// turn; functions other than absolute values, extrema and square roots.
 pub fn bound_errors(kernel: &Kernel) -> Result<BoundedErrors, TransformError> {
     let operation = format!("bound the errors of `{}`", kernel.name);
     let source = kernel.with_rules_expanded();
@@ -309,7 +308,8 @@ impl Errors<'_> {
         Ok(sum(errors.into_iter().chain([times(number(roundings), sum(sizes))])))
     }
 
-    /// `prod (|f| + e) - prod |f|`, factor by factor, and a rounding of the product of sizes for each.
+    /// `prod (|f| + e) - prod |f|`, factor by factor, and a rounding of the product of sizes for
+    /// each.
     fn of_product(&self, e: &Expr, ty: ScalarType) -> Result<Expr, Refusal> {
         let mut factors = Vec::new();
         self.operands(e, &[BinaryOp::Mul], ty, &mut factors);

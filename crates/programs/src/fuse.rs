@@ -55,8 +55,8 @@ pub struct Fused {
 /// the first, it is `out` of both.
 ///
 /// # Errors
-/// An argument of both that is not declared alike; other widths of sub-groups or another arithmetic; what the second assumes
-/// of an array that the first writes.
+/// An argument of both that is not declared alike; other widths of sub-groups or another
+/// arithmetic; what the second assumes of an array that the first writes.
 ///
 /// # Elsewhere
 /// Loopy `fuse_kernels`.

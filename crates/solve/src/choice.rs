@@ -34,7 +34,8 @@ pub enum PreconditionerKind {
     Chebyshev,
     /// Algebraic multigrid, [`Amg`].
     Amg,
-    /// The same with matrices in single precision in its cycles; all vectors and sums are in double precision.
+    /// The same with matrices in single precision in its cycles; all vectors and sums are in double
+    /// precision.
     AmgF32,
 }
 
@@ -150,8 +151,8 @@ impl PreconditionerKind {
             Self::BlockJacobi => (8 + 4) * unknowns * components,
             // its diagonal, its vectors, those of the search for eigenvalues
             Self::Chebyshev => 8 * 10 * unknowns,
-            // the vectors of the finest level, and those of the search for eigenvalues; matrices are counted once they
-            // are known ([`Amg::new`])
+            // the vectors of the finest level, and those of the search for eigenvalues; matrices
+            // are counted once they are known ([`Amg::new`])
             Self::Amg | Self::AmgF32 => 8 * 8 * unknowns,
         }
     }

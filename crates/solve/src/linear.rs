@@ -262,13 +262,13 @@ impl<'d> LinearSolver<'d> {
         Ok(Self { device, n, choice, absolute, method, preconditioner, blocks, is_part })
     }
 
-    /// The same for the unknowns that a part owns, of matrices that have this pattern on its mesh. The
-    /// preconditioner is that of owned rows and columns alone, so that parts do not exchange anything for
-    /// it: block Jacobi with a block a part.
+    /// The same for the unknowns that a part owns, of matrices that have this pattern on its mesh.
+    /// The preconditioner is that of owned rows and columns alone, so that parts do not exchange
+    /// anything for it: block Jacobi with a block a part.
     ///
     /// # Errors
-    /// [`SolveError::PartsChoice`] but of conjugate gradients and GMRES, and of Chebyshev's polynomial; as
-    /// [`LinearSolver::new`].
+    /// [`SolveError::PartsChoice`] but of conjugate gradients and GMRES, and of Chebyshev's
+    /// polynomial; as [`LinearSolver::new`].
     ///
     /// # Source
     /// Saad 2003, §14.3.1, without overlap.
@@ -370,7 +370,8 @@ impl<'d> LinearSolver<'d> {
                 *spectrum = Some(Spectrum::of_upper(&values, POLYNOMIAL.1)?);
             }
             Preconditioner::Amg(levels) => {
-                // entries of a part are taken on a stream of its own; positions move with its whole mesh
+                // entries of a part are taken on a stream of its own; positions move with its whole
+                // mesh
                 communicator.wait()?;
                 let u = u.filter(|_| !self.is_part);
                 let rows = match &self.blocks {

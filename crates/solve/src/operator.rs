@@ -9,7 +9,8 @@ pub trait Operator {
     /// Rows and columns.
     fn size(&self) -> usize;
 
-    /// Numbers that vectors have room for where it works on them in place; those from its size on are its own.
+    /// Numbers that vectors have room for where it works on them in place; those from its size on
+    /// are its own.
     fn room(&self) -> usize {
         self.size()
     }

@@ -3,7 +3,7 @@
 use kingpost_forms::program::{CellProgram, ElementResult, Gather};
 use kingpost_ir::{Kernel, Node};
 use kingpost_primitives::ScheduleSteps;
-use kingpost_primitives::primitives::MoveInsns;
+use kingpost_primitives::primitives::{MoveInsns, SplitIname, SplitLives, Tail};
 use kingpost_primitives::schedule::{Array, Loop, Statement};
 use kingpost_primitives::{Schedule, TransformError};
 
@@ -113,6 +113,28 @@ pub(super) fn behind(kernel: &Kernel, iname: &str) -> Option<Loop> {
     };
     let at = kernel.body.iter().position(|node| name(node) == iname)?;
     kernel.body.get(at + 1).map(|node| Loop::named(name(node)))
+}
+
+/// What the arrays of cells that fill no block end with.
+pub(super) const REST: &str = "rest";
+
+/// Loops over blocks of as many cells and over the cells of one, and what remains, whose temporaries are
+/// of its own.
+pub(super) fn blocks_of_cells(
+    s: &mut Schedule,
+    program: &CellProgram,
+    cells: i64,
+) -> Result<([Loop; 2], Option<Loop>), TransformError> {
+    let loops: [Loop; 2] = s.make(SplitIname {
+        outer: Some(s.fresh("cell_block")),
+        inner: Some(s.fresh("cell_gather")),
+        ..SplitIname::new(&program.cells.cell, cells).with_tail(Tail::Peel)
+    })?;
+    let rest = behind(s.kernel(), loops[0].name());
+    if let Some(rest) = &rest {
+        s.apply(SplitLives::new(rest, REST))?;
+    }
+    Ok((loops, rest))
 }
 
 /// The array that an instruction writes.

@@ -6,8 +6,8 @@ use kingpost_primitives::primitives::UseDoubleSingle;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Another mapping, with pairs of `f32` for what is computed in `f64`: for cards whose operations on
-/// `f64` are a 64th of those on `f32`.
+/// Another mapping, with pairs of `f32` for what is computed in `f64`: for cards whose operations
+/// on `f64` are a 64th of those on `f32`.
 ///
 /// Vectors stay `f64`. Matrix instructions of `f64` are computed by their meaning, so that mappings
 /// without them are the ones to combine.

@@ -1,7 +1,7 @@
 //! Sixteen cells a sub-group, by matrix instructions.
 
 use super::ahead::{Ahead, coordinates};
-use super::blocks::{behind, gathers_first, statements, written};
+use super::blocks::{blocks_of_cells, gathers_first, statements, written};
 use super::fragments::{Axes, CELLS, Nest, Product, TILE, exactly, tiled};
 use super::instruction::MatrixInstruction;
 use super::matrix_orbits::matrix_orbits;
@@ -14,7 +14,7 @@ use kingpost_forms::CellKernel;
 use kingpost_forms::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products};
 use kingpost_ir::{AddressSpace, Kernel};
 use kingpost_primitives::ScheduleSteps;
-use kingpost_primitives::primitives::{PrefetchArray, SplitIname, SplitLives, Tail};
+use kingpost_primitives::primitives::PrefetchArray;
 use kingpost_primitives::schedule::{Array, Loop};
 use kingpost_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
@@ -194,9 +194,6 @@ impl Strategy for MatrixCells {
     }
 }
 
-/// What the arrays of cells that fill no block end with.
-pub(super) const REST: &str = "rest";
-
 impl MatrixCells {
     pub(super) fn check(&self) -> Result<(), StrategyError> {
         let bounded = |symbol: &str, found: u64, most: u64| {
@@ -360,15 +357,7 @@ impl Plan<'_> {
         let [sub_groups, groups] = [self.args.sub_groups, self.args.groups].map(length);
         let result = &program.results[0];
         // full blocks of cells, every n-th to a group; what remains to a group a cell
-        let [block, cell] = s.make(SplitIname {
-            outer: Some(s.fresh("cell_block")),
-            inner: Some(s.fresh("cell_gather")),
-            ..SplitIname::new(&program.cells.cell, CELLS * sub_groups).with_tail(Tail::Peel)
-        })?;
-        let rest = behind(s.kernel(), block.name());
-        if let Some(rest) = &rest {
-            s.apply(SplitLives::new(rest, REST))?;
-        }
+        let ([block, cell], rest) = blocks_of_cells(s, program, CELLS * sub_groups)?;
         let staged = stage_results(s, &result.commits, &result.scatter, None, "commit_dof")?;
         let [turn, group] = s.split_as(&block, groups, ["turn", "cell_group"])?;
         s.interchange(&turn, &group)?;

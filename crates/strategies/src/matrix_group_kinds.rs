@@ -1,7 +1,7 @@
 //! Sixteen cells a group and a sub-group for each kind of modes, by matrix instructions, on degrees
 //! of freedom combined in orbits.
 
-use super::blocks::{behind, gathers_first, statements};
+use super::blocks::{blocks_of_cells, gathers_first, statements};
 use super::component_products::{
     Quadrature, RolledBlock, evaluations, first_insns, roll_block, tile_of_points,
 };
@@ -9,7 +9,7 @@ use super::fragments::{
     Axes, CELLS, Fragment, Nest, Product, TILE, exactly, fragment, lay_out_of, lay_out_spread_table, product,
     tiled,
 };
-use super::matrix_cells::{REST, row_length};
+use super::matrix_cells::row_length;
 use super::matrix_group_orbits::{Ends, Plan, Rolled, quadrature, refusal};
 use super::matrix_groups::MatrixGroups;
 use super::matrix_orbits::{Parts, combined, drop_zeros, mode_block};
@@ -20,7 +20,7 @@ use kingpost_primitives::ScheduleSteps;
 use kingpost_primitives::intrinsics::MMA_M16N8K8_F64;
 use kingpost_primitives::primitives::{
     AliasStorage, CropTable, DeclareCallee, JoinArrayAxes, JoinArrays, PadArray, PadInames, PrefetchArray,
-    ReplaceWithIntrinsic, ReverseIname, SetAddressSpace, SplitIname, SplitLives, Tail, TransposeArrayAxes,
+    ReplaceWithIntrinsic, ReverseIname, SetAddressSpace, TransposeArrayAxes,
 };
 use kingpost_primitives::schedule::{Array, Loop};
 use kingpost_primitives::{Schedule, TransformError};
@@ -28,9 +28,10 @@ use kingpost_primitives::{Schedule, TransformError};
 /// Kinds for which there are sub-groups: the combinations of orbits of pairs and of two pairs.
 const KINDS: [usize; 2] = [2, 4];
 
-/// Fewest degrees of freedom of a component for which a sub-group for each kind of modes pays: 3-D P6
-/// elasticity takes 3.24 ms so and 4.73 with a sub-group a component. P5, with 56, takes 2.56 and 2.23:
-/// of its kinds one has eleven modes, others eight, and each is multiplied as sixteen (H200, 2026-11-30).
+/// Fewest degrees of freedom of a component for which a sub-group for each kind of modes pays: 3-D
+/// P6 elasticity takes 3.24 ms so and 4.73 with a sub-group a component. P5, with 56, takes 2.56
+/// and 2.23: of its kinds one has eleven modes, others eight, and each is multiplied as sixteen
+/// (H200, 2026-11-30).
 const KIND_DOFS: i64 = 84;
 
 impl MatrixGroups {
@@ -49,10 +50,10 @@ struct Exchanged {
 }
 
 impl Plan<'_> {
-    /// Maps the modes of a kind, those that one combination of the degrees of freedom of an orbit has
-    /// in the direction along which it stays, to a sub-group each. Combinations of all kinds are in
-    /// local memory, as are factors of all modes; what a sub-group adds to a combination of results
-    /// stays in its registers.
+    /// Maps the modes of a kind, those that one combination of the degrees of freedom of an orbit
+    /// has in the direction along which it stays, to a sub-group each. Combinations of all kinds
+    /// are in local memory, as are factors of all modes; what a sub-group adds to a combination of
+    /// results stays in its registers.
     ///
     /// # Rewrite
     /// ```text
@@ -66,15 +67,7 @@ impl Plan<'_> {
     pub(super) fn map_kinds(&self, s: &mut Schedule) -> Result<(), Stopped> {
         let program = self.program;
         let result = &program.results[0];
-        let [block, cell] = s.make(SplitIname {
-            outer: Some(s.fresh("cell_block")),
-            inner: Some(s.fresh("cell_gather")),
-            ..SplitIname::new(&program.cells.cell, CELLS).with_tail(Tail::Peel)
-        })?;
-        let rest = behind(s.kernel(), block.name());
-        if let Some(rest) = &rest {
-            s.apply(SplitLives::new(rest, REST))?;
-        }
+        let ([block, cell], rest) = blocks_of_cells(s, program, CELLS)?;
         let (mut parts, loops) = self.equal_kinds(s)?;
         let rolled = self.roll(s, &parts)?;
         let digits = self.roll_kinds(s, &mut parts, loops)?;
@@ -144,8 +137,8 @@ impl Plan<'_> {
     }
 
     /// Loops over kinds, the digits of their binary numbers, instead of a loop over modes for each:
-    /// combinations have one array, and so have the tables of a direction, in the order of kinds. Returns
-    /// the loops, outer first.
+    /// combinations have one array, and so have the tables of a direction, in the order of kinds.
+    /// Returns the loops, outer first.
     fn roll_kinds(
         &self,
         s: &mut Schedule,
@@ -214,8 +207,8 @@ impl Plan<'_> {
             s.apply(SetAddressSpace::new(array, AddressSpace::SubGroup))?;
         }
         s.tag_all(&axes.sub_groups, AxisTag::Local(1))?;
-        // one after the other: what is gathered and what is added before it is separated; combinations of values,
-        // factors and what is added
+        // one after the other: what is gathered and what is added before it is separated;
+        // combinations of values, factors and what is added
         s.apply(AliasStorage::new([&g.array, results], s.fresh("cell_values")))?;
         let of_modes = [combinations, factors, &result.array].into_iter().chain(&axes.of_rest);
         s.apply(AliasStorage::new(of_modes, s.fresh("mode_values")))?;
@@ -301,8 +294,8 @@ fn kind_products(
     Ok(factors.clone())
 }
 
-/// What modes add, one table after the other, as each adds to other combinations: a sub-group adds to
-/// those of its own, from the factors of the kind that has them.
+/// What modes add, one table after the other, as each adds to other combinations: a sub-group adds
+/// to those of its own, from the factors of the kind that has them.
 fn kind_sums(
     s: &mut Schedule,
     quadrature: &Quadrature<'_>,
@@ -374,8 +367,8 @@ fn exchange(
     Ok(Exchanged { combinations, factors, results })
 }
 
-/// Lets loops over kinds of modes, the innermost first, run over the combinations that `insn` adds to:
-/// kind `k` adds to combination `k xor first`. Returns one loop of them.
+/// Lets loops over kinds of modes, the innermost first, run over the combinations that `insn` adds
+/// to: kind `k` adds to combination `k xor first`. Returns one loop of them.
 fn own_combinations(s: &mut Schedule, digits: &[Loop], insn: &str) -> Result<Loop, TransformError> {
     let first = s.expected(first_combination(s.kernel(), digits, insn), "combination that is added to")?;
     for (_, digit) in digits.iter().enumerate().filter(|(k, _)| first >> k & 1 == 1) {

@@ -1,11 +1,11 @@
 //! Sixteen cells a group and a sub-group for each component, by matrix instructions, on degrees of
 //! freedom combined in orbits.
 
-use super::blocks::{behind, gathers_first, loops_in, statements};
+use super::blocks::{REST, blocks_of_cells, gathers_first, loops_in, statements};
 use super::cell_groups::cell_groups;
 use super::component_products::{Evaluated, Quadrature, of_table, products, roll_block, roll_groups};
 use super::fragments::{Axes, CELLS, LANES, Nest, TILE, exactly, fragment, lay_out, tiled};
-use super::matrix_cells::{REST, row_length};
+use super::matrix_cells::row_length;
 use super::matrix_groups::MatrixGroups;
 use super::matrix_orbits::{ModeBlock, Parts, algebra};
 use super::modes::split_terms;
@@ -19,7 +19,7 @@ use kingpost_primitives::ScheduleSteps;
 use kingpost_primitives::intrinsics::MMA_M16N8K8_F64;
 use kingpost_primitives::primitives::{
     AliasStorage, DeclareCallee, JoinArrayAxes, LaunchHint, PackArrays, PadArray, PadInames,
-    ReplaceWithIntrinsic, SetAddressSpace, SplitIname, SplitLives, Tail, TransposeArrayAxes,
+    ReplaceWithIntrinsic, SetAddressSpace, TransposeArrayAxes,
 };
 use kingpost_primitives::schedule::{Array, Loop};
 use kingpost_primitives::{Schedule, TransformError};
@@ -123,15 +123,7 @@ impl Plan<'_> {
     fn map(&self, s: &mut Schedule) -> Result<(), Stopped> {
         let program = self.program;
         let result = &program.results[0];
-        let [block, cell] = s.make(SplitIname {
-            outer: Some(s.fresh("cell_block")),
-            inner: Some(s.fresh("cell_gather")),
-            ..SplitIname::new(&program.cells.cell, CELLS).with_tail(Tail::Peel)
-        })?;
-        let rest = behind(s.kernel(), block.name());
-        if let Some(rest) = &rest {
-            s.apply(SplitLives::new(rest, REST))?;
-        }
+        let ([block, cell], rest) = blocks_of_cells(s, program, CELLS)?;
         let parts = algebra(s, program, self.gather, self.orbits)?;
         let blocks = parts.blocks.iter().map(|b| quadrature(s.kernel(), b, &parts, self.args.tiles()));
         let blocks: Vec<Quadrature<'_>> = blocks.collect::<Option<_>>().ok_or_else(|| {
@@ -190,7 +182,8 @@ impl Plan<'_> {
         Ok(self.place(s, &parts, &block, &axes, &local)?)
     }
 
-    /// A loop over components for each of what is done to one after the other, except for the products.
+    /// A loop over components for each of what is done to one after the other, except for the
+    /// products.
     pub(super) fn roll(&self, s: &mut Schedule, parts: &Parts) -> Result<Rolled, TransformError> {
         let result = &self.program.results[0];
         let gathers = roll_gathers(s, self.program)?;

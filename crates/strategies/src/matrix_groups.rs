@@ -1,6 +1,6 @@
 //! Sixteen cells a group and a sub-group for each component, by matrix instructions.
 
-use super::blocks::{behind, gathers_first, statements, written};
+use super::blocks::{REST, blocks_of_cells, gathers_first, statements, written};
 use super::cell_groups::cell_groups;
 use super::component_products::{Evaluated, Quadrature, RolledBlock, Shared, of_table, products, roll_block};
 use super::fragments::{
@@ -18,15 +18,12 @@ use kingpost_primitives::ScheduleSteps;
 use kingpost_primitives::intrinsics::{MMA_M16N8K4_F64, MMA_M16N8K8_F64};
 use kingpost_primitives::primitives::{
     AliasStorage, ContractArray, DeclareCallee, JoinArrays, LaunchHint, PadInames, ReplaceWithIntrinsic,
-    SetAddressSpace, SplitArrayAxis, SplitIname, SplitLives, Tail, TransposeArrayAxes,
+    SetAddressSpace, SplitArrayAxis, TransposeArrayAxes,
 };
 use kingpost_primitives::schedule::{Array, Loop};
 use kingpost_primitives::{Schedule, TransformError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-
-/// What the arrays of cells that fill no block end with.
-const REST: &str = "rest";
 
 /// What the strategy takes of a cell program: functions and a result with as many components and
 /// degrees of freedom.
@@ -144,9 +141,9 @@ pub struct MatrixGroups {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_points: Option<u32>,
     /// Whether each sub-group of a group has a kind of modes instead of a component, those that one
-    /// combination of the degrees of freedom of an orbit has: in [orbits](super::InOrbits) only. All
-    /// modes of a kind are evaluated at once, and four kinds keep all schedulers of a multiprocessor
-    /// busy.
+    /// combination of the degrees of freedom of an orbit has: in [orbits](super::InOrbits) only.
+    /// All modes of a kind are evaluated at once, and four kinds keep all schedulers of a
+    /// multiprocessor busy.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kinds: bool,
     /// Degrees of freedom that are gathered and scattered separately, as in
@@ -360,15 +357,7 @@ impl Plan<'_> {
     fn map(&self, s: &mut Schedule) -> Result<(), TransformError> {
         let (program, parts) = (self.program, self.parts);
         let result = &program.results[0];
-        let [block, cell] = s.make(SplitIname {
-            outer: Some(s.fresh("cell_block")),
-            inner: Some(s.fresh("cell_gather")),
-            ..SplitIname::new(&program.cells.cell, CELLS).with_tail(Tail::Peel)
-        })?;
-        let rest = behind(s.kernel(), block.name());
-        if let Some(rest) = &rest {
-            s.apply(SplitLives::new(rest, REST))?;
-        }
+        let ([block, cell], rest) = blocks_of_cells(s, program, CELLS)?;
         let staged = stage_results(s, &result.commits, &result.scatter, None, "commit_dof")?;
         let components = self.roll(s)?;
         self.pad(s, &components)?;

@@ -1,10 +1,10 @@
 //! Sixteen cells a sub-group by matrix instructions, on degrees of freedom combined in orbits.
 
 use super::ahead::{Ahead, coordinates};
-use super::blocks::{behind, gathers_first, loops_in};
+use super::blocks::{blocks_of_cells, gathers_first, loops_in};
 use super::fragments::{Axes, CELLS, Nest, TILE, exactly, fragment, spread_length, tiled};
 use super::instruction::{MatrixInstruction, RESULTS, VALUES, to_fragment};
-use super::matrix_cells::{MatrixCells, MatrixSizes, REST, row_length, tiles};
+use super::matrix_cells::{MatrixCells, MatrixSizes, row_length, tiles};
 use super::modes::split_terms;
 use super::orbit_basis::orbits_of;
 use super::staging::check_parts;
@@ -17,7 +17,7 @@ use kingpost_ir::{AddressSpace, Affine, InsnId, Kernel, ScalarType, TableData, V
 use kingpost_primitives::ScheduleSteps;
 use kingpost_primitives::primitives::{
     CombineOrbits, DropZeroTerms, FactorQuadrature, JoinArrayAxes, PadInames, PeelIname, RemoveUnusedVars,
-    SetAddressSpace, ShiftIname, SplitIname, SplitLives, Tail,
+    SetAddressSpace, ShiftIname, SplitLives,
 };
 use kingpost_primitives::schedule::{Array, Loop, Statement};
 use kingpost_primitives::{Schedule, TransformError};
@@ -154,8 +154,8 @@ pub(super) fn algebra(
     Ok(parts)
 }
 
-/// Combines degrees of freedom; returns what there is then, without blocks, and the loops over modes
-/// that the same tables have, multiples of `tile` of these.
+/// Combines degrees of freedom; returns what there is then, without blocks, and the loops over
+/// modes that the same tables have, multiples of `tile` of these.
 pub(super) fn combined(
     s: &mut Schedule,
     program: &CellProgram,
@@ -353,15 +353,7 @@ impl Plan<'_> {
         let [sub_groups, groups] = [self.args.sub_groups, self.args.groups].map(length);
         let result = &program.results[0];
         // full blocks of cells, every n-th to a group; what remains to a group a cell
-        let [block, cell] = s.make(SplitIname {
-            outer: Some(s.fresh("cell_block")),
-            inner: Some(s.fresh("cell_gather")),
-            ..SplitIname::new(&program.cells.cell, CELLS * sub_groups).with_tail(Tail::Peel)
-        })?;
-        let rest = behind(s.kernel(), block.name());
-        if let Some(rest) = &rest {
-            s.apply(SplitLives::new(rest, REST))?;
-        }
+        let ([block, cell], rest) = blocks_of_cells(s, program, CELLS * sub_groups)?;
         let [turn, group] = s.split_as(&block, groups, ["turn", "cell_group"])?;
         s.interchange(&turn, &group)?;
         let parts = algebra(s, program, self.gather, self.orbits)?;

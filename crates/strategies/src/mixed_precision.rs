@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Another mapping, with tables and what is computed of functions in `f32`; vectors, coordinates and
-/// the geometry of cells stay `f64`, and so do sums over cells.
+/// Another mapping, with tables and what is computed of functions in `f32`; vectors, coordinates
+/// and the geometry of cells stay `f64`, and so do sums over cells.
 ///
 /// Differences of coordinates lose no digits so. A result is within some `1e-7` of what it would be
 /// with all terms of its sums positive: enough for preconditioners, smoothers, and inner solves of

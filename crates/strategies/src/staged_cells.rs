@@ -1,9 +1,8 @@
 //! One cell a work-item, with gather and scatter by consecutive work-items along the degrees of
 //! freedom.
 
-use super::blocks::{behind, gathers_first};
+use super::blocks::{REST, behind, gathers_first};
 use super::cell_groups::{Lanes, cell_groups};
-use super::matrix_cells::REST;
 use super::modes::table_products;
 use super::orbit_basis::orbit_basis;
 use super::point_orbits::point_orbits;

@@ -1,10 +1,11 @@
 //! Sixteen cells a sub-group: both ends, what fills no block, and what is where.
 
 use super::ahead::Ahead;
+use super::blocks::REST;
 use super::cell_groups::cell_groups;
 use super::fragments::{Axes, CELLS, spread_halves};
 use super::length;
-use super::matrix_cells::{MatrixCells, REST};
+use super::matrix_cells::MatrixCells;
 use super::single_cell::make_atomic;
 use super::staging::{CellNest, deal_parts};
 use kingpost_forms::program::{CellProgram, Gather};

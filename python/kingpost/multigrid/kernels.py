@@ -86,13 +86,6 @@ for i in 0..n
   rest: r[i] = b[i] - q[i]
   clear: q[i] = 0.0
 """,
-    "clear_x": """
-param n: i32
-arg x: f64[n] out
-
-for i in 0..n
-  zero: x[i] = 0.0
-""",
     "clear": """
 param n: i32
 arg b: f64[n] out

@@ -98,7 +98,7 @@ class Patches:
 
     def before(self) -> None:
         """See :class:`Smoother`."""
-        self._level.run("clear_x")
+        self._level.run("clear", b=self._level.x.reshape(-1))
         for levels in self.colours:
             self._solve(levels)
         self._level.apply(self._level.x)

@@ -137,8 +137,8 @@ impl Dependence {
         self.name(&self.relation.map()?)
     }
 
-    /// The pairs of the relation for which one of these conjunctions holds; names of the sink end in `'`.
-    /// What they leave out need not be computed.
+    /// The pairs of the relation for which one of these conjunctions holds; names of the sink end
+    /// in `'`. What they leave out need not be computed.
     ///
     /// # Errors
     /// A failure of isl.

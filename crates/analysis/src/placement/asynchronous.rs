@@ -6,10 +6,11 @@
 //! through `T` from `A`, a completion by the work-item of the source stands between the ends of every
 //! pair of `D`, and then a barrier where the sink is another work-item.
 //!
-//! Work-items hold accumulators of a call in registers. Calls of one callee on the same ones are done in order,
-//! so that pairs of such calls are no pairs of `D`.
+//! Work-items hold accumulators of a call in registers. Calls of one callee on the same ones are done
+//! in order, so that pairs of such calls are no pairs of `D`.
 //!
-//! Code may access memory through a *proxy*. Each pair whose sink does and whose source does not is listed, too.
+//! Code may access memory through a *proxy*. Each pair whose sink does and whose source does not is
+//! listed, too.
 //!
 //! Calls that were made some iterations before may be complete while later ones are not. With `o` the
 //! loops around the carrier `t` of a barrier that have one value at both ends of its pairs, these are at

@@ -1,8 +1,8 @@
 //! Values that a work-group waits for, in kernels whose groups start in order
 //! ([`Launch::ordered_groups`](kingpost_ir::Launch::ordered_groups)).
 //!
-//! A flow through a temporary in global memory may go from a group to a later one along `g.0`. Whoever reads
-//! an element waits until it is written:
+//! A flow through a temporary in global memory may go from a group to a later one along `g.0`. Whoever
+//! reads an element waits until it is written:
 //!
 //! - Every element is written once, so that whatever a reader sees of it is its value.
 //! - Every element that is read was written before, in the order of the text, so that nobody waits for ever: by

@@ -4,8 +4,8 @@ use super::{Instances, Memory, Question, Relation, Shared, Symbols, numbered};
 use kingpost_isl as isl;
 use std::sync::{Arc, LazyLock};
 
-/// Whether every instance of a read is at the end of a flow: what groups wait for is written, or what a value
-/// would be read by is overwritten before.
+/// Whether every instance of a read is at the end of a flow: what groups wait for is written, or
+/// what a value would be read by is overwritten before.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Written {
     /// The instances of the read, or more.

@@ -69,8 +69,8 @@ impl Pairs {
         if hidden.is_empty() { Ok(map) } else { map.project_out(&hidden) }
     }
 
-    /// The pairs in one iteration of the first loops around the source; `None` if they are not around the
-    /// sink, or there are no such pairs.
+    /// The pairs in one iteration of the first loops around the source; `None` if they are not
+    /// around the sink, or there are no such pairs.
     pub(super) fn within(&self, depth: usize) -> Option<Self> {
         debug_assert!(self.unordered.is_empty(), "pairs of accesses are ordered by all of their loops");
         if self.common < depth {
@@ -127,8 +127,8 @@ impl Question for Pairs {
     }
 }
 
-/// From sources to sinks by way of a write. Relations of what many statements write and read have the same
-/// ones, and several questions are asked about each relation.
+/// From sources to sinks by way of a write. Relations of what many statements write and read have
+/// the same ones, and several questions are asked about each relation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Detour(pub(super) Pairs, pub(super) Pairs);
 

@@ -81,11 +81,12 @@ impl Relation {
         Ok(map)
     }
 
-    /// Whether a write is between the ends of each pair that a loop decides, because one always is in the
-    /// iteration of the sink. This is asked once of a sink, whatever the source.
+    /// Whether a write is between the ends of each pair that a loop decides, because one always is
+    /// in the iteration of the sink. This is asked once of a sink, whatever the source.
     ///
-    /// Formula: of `{ i -> j : f(i) = g(j), i in an earlier iteration than j }` nothing is left if each `j` is
-    /// in the range of `{ w -> j : h(w) = g(j), w before j in its iteration }`, as then `f(i) = h(w)`.
+    /// Formula: of `{ i -> j : f(i) = g(j), i in an earlier iteration than j }` nothing is left if
+    /// each `j` is in the range of `{ w -> j : h(w) = g(j), w before j in its iteration }`, as then
+    /// `f(i) = h(w)`.
     fn is_overwritten(&self, decider: Decider) -> Result<bool, isl::IslError> {
         let Decider::Loop(k) = decider else { return Ok(false) };
         let Pairs { ends: [_, sink], same, symbols, .. } = &self.pairs;

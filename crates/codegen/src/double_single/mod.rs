@@ -2,8 +2,8 @@
 //! in the last place of the first (Dekker 1971; *double-word arithmetic* in Joldes et al. 2017).
 //!
 //! They have 48 bits, on hardware whose operations on `f64` are few. Code holds one as it holds a
-//! `c64`. A kernel with [`Arithmetic::DoubleSingle`](kingpost_ir::Arithmetic) is lowered as any other,
-//! with reals of 64 bits; one pass, [`rewrite`], then makes pairs of them.
+//! `c64`. A kernel with [`Arithmetic::DoubleSingle`](kingpost_ir::Arithmetic) is lowered as any
+//! other, with reals of 64 bits; one pass, [`rewrite`], then makes pairs of them.
 
 pub(crate) mod rewrite;
 
@@ -107,8 +107,9 @@ impl PairOp {
         }
     }
 
-    /// The error in parts of the sizes of what is added up, or of the result of a product, quotient or
-    /// root; of `a + z*w` in parts of `|a| + |z*w|`. None of operations that are exact or no arithmetic.
+    /// The error in parts of the sizes of what is added up, or of the result of a product, quotient
+    /// or root; of `a + z*w` in parts of `|a| + |z*w|`. None of operations that are exact or no
+    /// arithmetic.
     ///
     /// Quotients and roots of `f32` are taken to be rounded correctly, as CUDA and C do.
     #[must_use]

@@ -1,8 +1,8 @@
 //! The pass that makes pairs of the reals of 64 bits that a work-item or group holds.
 //!
-//! Arrays in global memory and scalar arguments stay `f64`: what is read there is split into a pair,
-//! what is stored joined. So do arrays in local memory that are updated atomically, as no device
-//! updates a pair at once. Functions that pairs lack are those of `f64`.
+//! Arrays in global memory and scalar arguments stay `f64`: what is read there is split into a
+//! pair, what is stored joined. So do arrays in local memory that are updated atomically, as no
+//! device updates a pair at once. Functions that pairs lack are those of `f64`.
 
 use super::{HELD, PairOp, parts};
 use crate::ast::{Atomic, Block, CodePiece, Declare, Expr, Extent, Name, Op, Place, Stmt};
@@ -33,8 +33,8 @@ pub(crate) fn rewrite(function: &mut Function, tables: &BTreeSet<Name>) -> Resul
     names.block(&mut function.body)
 }
 
-/// Whether code holds a variable of the kernel as pairs although its memory is not the code's own: a
-/// table, whose entries are split before.
+/// Whether code holds a variable of the kernel as pairs although its memory is not the code's own:
+/// a table, whose entries are split before.
 pub(crate) fn is_split(kernel: &Kernel, var: &Variable) -> bool {
     kernel.arithmetic == Arithmetic::DoubleSingle
         && var.ty == ScalarType::F64

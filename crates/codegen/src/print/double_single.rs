@@ -1,7 +1,7 @@
 //! Functions on double-single numbers in source.
 //!
-//! Compilers may fuse no sum with a product here: CUDA has functions for operations that are rounded
-//! one by one, and elsewhere contraction is off for the whole program.
+//! Compilers may fuse no sum with a product here: CUDA has functions for operations that are
+//! rounded one by one, and elsewhere contraction is off for the whole program.
 
 use crate::double_single::{HELD, PairOp};
 use crate::target::TargetDescription;

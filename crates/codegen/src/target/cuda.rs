@@ -103,9 +103,9 @@ pub(crate) const CUDA: TargetDescription = TargetDescription {
     },
 };
 
-/// The first bits of an `f64`, cut off, are those of an `f32` with another exponent; the other 29 are an integer.
-/// Conversions of `f64` run on the units of FP64, of which some cards have a 64th. From `2^-74` to `2^127` both
-/// parts are normal numbers.
+/// The first bits of an `f64`, cut off, are those of an `f32` with another exponent; the other 29
+/// are an integer. Conversions of `f64` run on the units of FP64, of which some cards have a 64th.
+/// From `2^-74` to `2^127` both parts are normal numbers.
 const SPLIT: &str =
     "    const unsigned int high = (unsigned int)__double2hiint(x), low = (unsigned int)__double2loint(x);
     const unsigned int sign = high & 0x80000000u, exponent = high >> 20 & 0x7ffu;

@@ -266,11 +266,11 @@ pub(crate) struct Words {
     pub(crate) long_suffix: [&'static str; 2],
     /// After the name of a function of single precision.
     pub(crate) single_suffix: &'static str,
-    /// Functions of the sum, difference and product of `f32` that are rounded even where `a*b + c` may be one
-    /// operation; none where a compiler has to be told.
+    /// Functions of the sum, difference and product of `f32` that are rounded even where `a*b + c`
+    /// may be one operation; none where a compiler has to be told.
     pub(crate) rounded: Option<[&'static str; 3]>,
-    /// Statements that return the pair of an `f64` `x`, and the `f64` of an `f32` `x`, by operations on integers
-    /// where that can be; none where conversions are no slower.
+    /// Statements that return the pair of an `f64` `x`, and the `f64` of an `f32` `x`, by
+    /// operations on integers where that can be; none where conversions are no slower.
     pub(crate) conversions: Option<[&'static str; 2]>,
     /// Before everything; whether there are doubles, and atomic updates of 64 bits.
     pub(crate) preamble: fn(bool, bool) -> String,

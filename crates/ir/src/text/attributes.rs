@@ -6,7 +6,8 @@ use super::lex::Kind;
 use crate::kernel::{Arithmetic, Kernel, RESIDENT_GROUPS, SubGroup};
 use std::fmt;
 
-/// Writes `{resident_groups(4), dynamic_local, ordered_groups, sub_group(64), double_single}`, as far as they are not the default.
+/// Writes `{resident_groups(4), dynamic_local, ordered_groups, sub_group(64), double_single}`, as
+/// far as they are not the default.
 pub(super) fn write_attributes(f: &mut fmt::Formatter<'_>, kernel: &Kernel) -> fmt::Result {
     let resident = kernel.launch.resident_groups.map(|groups| format!("resident_groups({groups})"));
     let dynamic = kernel.launch.dynamic_local.then(|| "dynamic_local".to_owned());

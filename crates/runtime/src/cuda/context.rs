@@ -186,8 +186,8 @@ impl CudaMemory {
         context.enter()?;
         let pointer = match context.spare_of_host.take(bytes) {
             Some(block) => block,
-            // SAFETY: the context is current; nothing reads the memory before it is filled. There is one address
-            // space for all memory, as on each 64-bit system with a card since 2.0.
+            // SAFETY: the context is current; nothing reads the memory before it is filled. There
+            // is one address space for all memory, as on each 64-bit system with a card since 2.0.
             None => unsafe { result::malloc_host(size, 0) }.map_err(|e| failed(format!("{:?}", e.0)))? as u64,
         };
         Ok(Self { pointer, is_of_host: true, bytes, owner: Some(Arc::clone(context)) })

@@ -54,7 +54,8 @@ impl NumberKernels {
     }
 }
 
-/// Blocks a row of interpolations, and of coarse matrices and restrictions: about as many as is usual.
+/// Blocks a row of interpolations, and of coarse matrices and restrictions: about as many as is
+/// usual.
 const BLOCKS: [usize; 2] = [4, 32];
 
 /// Compiles the kernels of a cycle where interpolations have blocks of `side` rows and `width` columns.
@@ -140,8 +141,9 @@ impl Smoother {
 
 /// A level with a coarser one.
 ///
-/// A cycle smooths `A D⁻¹ y = b` instead of `A x = b`, with the copies of the matrix and of the interpolation that
-/// are scaled so: products with them are all that steps need, and update the vectors themselves.
+/// A cycle smooths `A D⁻¹ y = b` instead of `A x = b`, with the copies of the matrix and of the
+/// interpolation that are scaled so: products with them are all that steps need, and update the
+/// vectors themselves.
 pub(super) struct Level {
     structure: Structure,
     is_finest: bool,
@@ -191,7 +193,8 @@ impl Level {
         self.own.update(&self.kernels.residual, &[("x", x), ("b", b), ("y", &self.r)])
     }
 
-    /// Copies another matrix of the pattern near that of the hierarchy, to be smoothed instead of it.
+    /// Copies another matrix of the pattern near that of the hierarchy, to be smoothed instead of
+    /// it.
     pub fn take<'a>(&'a self, values: &'a Buffer) -> Call<'a> {
         self.own.fill(values, Some(&self.inverse))
     }

@@ -60,8 +60,9 @@ pub struct AmgLevel<'a> {
 /// vector that others of its aggregate span is zero, so that all nodes of a level have as many unknowns. Another
 /// matrix of the pattern [renews](Self::renew) the numbers alone.
 ///
-/// Cycles multiply by copies of all matrices in slices of rows, whose diagonal is one, and update vectors in the same
-/// kernels: two steps of Chebyshev's iteration from zero are one product, a residual is another.
+/// Cycles multiply by copies of all matrices in slices of rows, whose diagonal is one, and update
+/// vectors in the same kernels: two steps of Chebyshev's iteration from zero are one product, a
+/// residual is another.
 ///
 /// # Source
 /// Vaněk et al. 1996; Vaněk et al. 2001; smoothers Adams et al. 2003.

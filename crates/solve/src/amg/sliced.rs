@@ -8,7 +8,8 @@ use kingpost_runtime::{Backend, Buffer, Device, Executable};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// Blocks of a slice that are side by side on a card: neighbouring work-items read neighbouring numbers.
+/// Blocks of a slice that are side by side on a card: neighbouring work-items read neighbouring
+/// numbers.
 const SLICE: usize = 32;
 
 /// How rows are stored. Rows of one length are neighbours, so that few zeros fill slices.
@@ -21,8 +22,9 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Of rows that have `per_row` blocks on average: the fastest of 1 to 32 work-items a row on an H200 with 3, 12,
-    /// 38, 44, 102, 146 and 353 blocks of one number (2026-11-30). Elsewhere than on a card a slice is a row.
+    /// Of rows that have `per_row` blocks on average: the fastest of 1 to 32 work-items a row on an
+    /// H200 with 3, 12, 38, 44, 102, 146 and 353 blocks of one number (2026-11-30). Elsewhere than
+    /// on a card a slice is a row.
     pub fn of(device: &dyn Device, per_row: usize, numbers: CycleNumbers) -> Self {
         match device.info().backend {
             Backend::C | Backend::OpenCl => Self { slice: 1, lanes: 1, numbers },
@@ -47,7 +49,8 @@ impl Layout {
         }
     }
 
-    /// Compiles what cycles on levels need whose nodes have `side` unknowns, and those of the coarser ones `width`.
+    /// Compiles what cycles on levels need whose nodes have `side` unknowns, and those of the
+    /// coarser ones `width`.
     ///
     /// # Errors
     /// A device that refuses a kernel.
@@ -134,7 +137,8 @@ pub(super) enum Update {
     Residual,
     /// `y = α b - β A b`, two steps of Chebyshev's iteration from zero.
     Start,
-    /// `y = D⁻¹ (y + α r - β A r)`, two more steps, and the way back from unknowns that the diagonal scales.
+    /// `y = D⁻¹ (y + α r - β A r)`, two more steps, and the way back from unknowns that the
+    /// diagonal scales.
     Finish,
 }
 
@@ -170,7 +174,8 @@ pub(super) struct CycleKernels {
 }
 
 impl CycleKernels {
-    /// For a matrix, an interpolation and a restriction of some layouts, where nodes have `side` unknowns, and coarser ones `width`.
+    /// For a matrix, an interpolation and a restriction of some layouts, where nodes have `side`
+    /// unknowns, and coarser ones `width`.
     ///
     /// # Errors
     /// A device that refuses them.
@@ -320,7 +325,8 @@ impl Sliced {
         })
     }
 
-    /// Copies a matrix of the pattern of the slices, with the inverse of the diagonal that scales it, if one does.
+    /// Copies a matrix of the pattern of the slices, with the inverse of the diagonal that scales
+    /// it, if one does.
     pub fn fill<'a>(&'a self, entries: &'a Buffer, inverse: Option<&'a Buffer>) -> Call<'a> {
         let Slices { row_starts, at, n_blocks, starts, .. } = &self.slices;
         let sizes = [&self.slices.sizes()[..], &[("n_blocks", *n_blocks)]].concat();
@@ -439,7 +445,8 @@ mod tests {
             let found: Vec<f64> = download_values(device, &y_on).unwrap();
             for (i, found) in found.iter().enumerate() {
                 let expected = expected([sums[i], y[i], b[i], inverse[i]]);
-                // sums of some hundred terms, each of which is rounded once more in single precision
+                // sums of some hundred terms, each of which is rounded once more in single
+                // precision
                 let rounding = match layout.numbers {
                     CycleNumbers::F64 => 1e-12,
                     CycleNumbers::F32 => 1e-5,

@@ -95,7 +95,8 @@ impl<'q> Division<'q> {
         values
     }
 
-    /// The points of the degrees of freedom that a part owns, in its order, of those of all, `[dofs, dim]`.
+    /// The points of the degrees of freedom that a part owns, in its order, of those of all,
+    /// `[dofs, dim]`.
     pub(super) fn points(&self, part: usize, all: &[f64], dim: usize) -> Vec<f64> {
         let owned = self.owned(part);
         let of_dof = owned.iter().step_by(self.components).map(|(unknown, _)| unknown / self.components);

@@ -169,8 +169,8 @@ impl<'d> BoundaryValueSystem<'d> {
     /// on its device, all at once.
     ///
     /// # Errors
-    /// As [`BoundaryValueSystem::new`]. Of several devices what [`LinearSolver::of_part`] refuses, the half
-    /// of a matrix, fewer unknowns than devices.
+    /// As [`BoundaryValueSystem::new`]. Of several devices what [`LinearSolver::of_part`] refuses,
+    /// the half of a matrix, fewer unknowns than devices.
     pub fn on(
         devices: &[&'d dyn Device],
         exchange: Exchange,

@@ -34,9 +34,10 @@ impl PartForm {
     ///
     /// # Errors
     /// As [`MeshForm::bind_to`](kingpost_forms::lowering::MeshForm::bind_to); no memory;
-    /// [`SolveError::PartsForm`] of integrals over tagged entities, as the mesh of a part has no tags of
-    /// facets, and of results that are not added to a vector; [`SolveError::NoNeighbour`] of integrals over
-    /// facets between cells on a mesh that is not made by [`PartMesh::with_neighbours`].
+    /// [`SolveError::PartsForm`] of integrals over tagged entities, as the mesh of a part has no
+    /// tags of facets, and of results that are not added to a vector; [`SolveError::NoNeighbour`]
+    /// of integrals over facets between cells on a mesh that is not made by
+    /// [`PartMesh::with_neighbours`].
     pub fn new(
         device: &dyn Device,
         programs: &FormPrograms,
@@ -138,8 +139,9 @@ impl<'s> PartFormOperator<'s> {
         Ok(Self { form, constraints, given, place, halo, x, y, clear, narrow: None })
     }
 
-    /// The same of a form whose arrays are of single precision. What it is applied to and its result are
-    /// rounded to it, and are of double precision themselves, as are the vectors of solvers.
+    /// The same of a form whose arrays are of single precision. What it is applied to and its
+    /// result are rounded to it, and are of double precision themselves, as are the vectors of
+    /// solvers.
     ///
     /// # Errors
     /// As [`PartFormOperator::new`].
@@ -195,8 +197,8 @@ impl Operator for PartFormOperator<'_> {
 }
 
 impl PartFormOperator<'_> {
-    /// Appends what adds the form of `x` to `y`, both on the mesh of the part, while ghosts are under way that a
-    /// call puts there.
+    /// Appends what adds the form of `x` to `y`, both on the mesh of the part, while ghosts are
+    /// under way that a call puts there.
     fn compute<'a>(&'a self, [x, y]: [&'a Buffer; 2], ghosts: Call<'a>, queue: &mut Queue<'a>) {
         let Self { form, constraints, given, place, halo, narrow, .. } = self;
         let [of_form, result] = narrow.as_ref().map_or([x, y], |narrow| [&narrow.x, &narrow.y]);

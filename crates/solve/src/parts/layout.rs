@@ -21,8 +21,8 @@ pub struct PartMesh {
     pub dofs: Vec<i32>,
     /// The number on the whole mesh of each cell.
     pub cells: Vec<usize>,
-    /// Whether the part computes the integral over each cell, and those over its facets; others are there
-    /// for what such facets read.
+    /// Whether the part computes the integral over each cell, and those over its facets; others are
+    /// there for what such facets read.
     pub computes: Vec<bool>,
 }
 
@@ -45,8 +45,8 @@ impl PartMesh {
         Self::of_cells(mesh, numbering, (0..mesh.n_cells()).into_par_iter().filter(owned).collect())
     }
 
-    /// The same with all cells that have a facet in common with one of them, which integrals over facets
-    /// between cells need.
+    /// The same with all cells that have a facet in common with one of them, which integrals over
+    /// facets between cells need.
     ///
     /// # Errors
     /// As [`PartMesh::new`].
@@ -117,8 +117,8 @@ impl PartMesh {
         kept.map(|(place, (cell, _))| (place, *cell as u32))
     }
 
-    /// The places of a kernel's facets between cells, one of which the part computes at least, with both
-    /// cells.
+    /// The places of a kernel's facets between cells, one of which the part computes at least, with
+    /// both cells.
     ///
     /// # Errors
     /// [`SolveError::NoNeighbour`] where a cell across such a facet is not there.

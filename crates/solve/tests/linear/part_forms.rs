@@ -21,8 +21,8 @@ use kingpost_strategies::Mapping;
 
 const DEGREE: usize = 2;
 
-/// `∇v·(1 + u²)∇p + v p` of a given `u`, on a space of vectors, and `2 v p` on the boundary; with jumps of
-/// gradients over facets between cells, which read both of them.
+/// `∇v·(1 + u²)∇p + v p` of a given `u`, on a space of vectors, and `2 v p` on the boundary; with
+/// jumps of gradients over facets between cells, which read both of them.
 fn form(space: &FunctionSpace, has_jumps: bool) -> Form {
     let u = coefficient("u", space);
     let (p, v) = (trial(space), test(space));

@@ -239,7 +239,8 @@ fn every_solver_of_parts_has_the_solution_of_the_whole() {
     }
 }
 
-/// With a block a part and all unknowns in blocks of it: fewer iterations than by the diagonal, and the same solution.
+/// With a block a part and all unknowns in blocks of it: fewer iterations than by the diagonal, and
+/// the same solution.
 #[test]
 fn blocks_of_parts_take_fewer_iterations_than_the_diagonal() {
     let seed = seed();

@@ -15,9 +15,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Joins temporaries or tables of one shape into one array with an axis of components: the first axis
-/// keeps them apart (a structure of arrays), the last one puts the components of an element next to
-/// each other (an array of structures).
+/// Joins temporaries or tables of one shape into one array with an axis of components: the first
+/// axis keeps them apart (a structure of arrays), the last one puts the components of an element
+/// next to each other (an array of structures).
 ///
 /// # Rewrite
 /// ```text
@@ -31,14 +31,15 @@ use std::fmt;
 /// that has its components in one array already change places by `change_layout`.
 ///
 /// # Precondition
-/// All are temporaries, or all are tables. Equal types, shapes and address spaces; `(k, e) -> e with k
-/// inserted` keeps different elements different, so that no dependence changes. If loops are on axes,
-/// the placement must hold.
+/// All are temporaries, or all are tables. Equal types, shapes and address spaces;
+/// `(k, e) -> e with k inserted` keeps different elements different, so that no dependence changes.
+/// If loops are on axes, the placement must hold.
 ///
 /// # Errors
-/// Fewer than two arrays, one named twice, one that is neither a temporary nor a table, has a layout or
-/// shared storage of its own, or is mentioned by a bound or an assumption; a temporary and a table;
-/// types, shapes or address spaces that differ; an axis beyond the last; a name that is taken.
+/// Fewer than two arrays, one named twice, one that is neither a temporary nor a table, has a
+/// layout or shared storage of its own, or is mentioned by a bound or an assumption; a temporary
+/// and a table; types, shapes or address spaces that differ; an axis beyond the last; a name that
+/// is taken.
 ///
 /// # Elsewhere
 /// Loopy `concatenate_arrays`; array of structures.

@@ -39,8 +39,8 @@ use std::fmt;
 ///
 /// # Precondition
 /// The statements stand one after the other, in the order given. With `S_k` the `k`-th of them,
-/// there is a statement `S(c)` with `S(k) = S_k` for all `k`: the same loops, over the same values and
-/// with the same tags, and in them instructions with the same operator, same expressions, and
+/// there is a statement `S(c)` with `S(k) = S_k` for all `k`: the same loops, over the same values
+/// and with the same tags, and in them instructions with the same operator, same expressions, and
 /// indices that grow by the same constant from each statement to the next. The instances and their
 /// order are then the same: `S_k(x)` is `S(k, x)`.
 ///
@@ -104,7 +104,8 @@ const ALIKE: Obligation = Obligation::new(
 pub struct Repeated {
     first: Node,
     count: usize,
-    /// The instructions of the first one, which mention the loop by the next id of the kernel's table.
+    /// The instructions of the first one, which mention the loop by the next id of the kernel's
+    /// table.
     insns: Vec<(InsnId, Insn)>,
 }
 

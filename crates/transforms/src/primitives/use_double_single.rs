@@ -13,11 +13,11 @@ use std::fmt;
 /// Lets code hold reals of 64 bits as double-single numbers: unevaluated sums of two `f32`, whose
 /// sums and products are made of operations on `f32`.
 ///
-/// Tables, and temporaries that are not in global memory, are held so, and everything that reads them is
-/// computed so. Arguments stay `f64`: what is read is split, what is stored is joined. So do local
-/// arrays that are updated atomically. Quotients, roots, absolute values, minima, maxima and
-/// comparisons are those of pairs, other functions are computed in `f64`. Intrinsics that take `f64`
-/// are computed by their meaning.
+/// Tables, and temporaries that are not in global memory, are held so, and everything that reads
+/// them is computed so. Arguments stay `f64`: what is read is split, what is stored is joined. So
+/// do local arrays that are updated atomically. Quotients, roots, absolute values, minima, maxima
+/// and comparisons are those of pairs, other functions are computed in `f64`. Intrinsics that take
+/// `f64` are computed by their meaning.
 ///
 /// # Rewrite
 /// ```text
@@ -29,16 +29,17 @@ use std::fmt;
 ///   s: t = a[i]*b[i]                     s: t = a[i]*b[i]
 ///   r: y[i] = t                          r: y[i] = t
 /// ```
-/// A pair has 48 bits, and the range of `f32`: what is below `1e-31` loses bits, what is beyond `3e38`
-/// is no number. A sum `a + b*c`, 15 operations, errs by no more than `2^-44` of `|a| + |b*c|`, a sum or a
-/// product alone by half of that ([`bound`](https://docs.rs/kingpost-codegen/latest/kingpost_codegen/double_single/enum.PairOp.html)).
+/// A pair has 48 bits, and the range of `f32`: what is below `1e-31` loses bits, what is beyond
+/// `3e38` is no number. A sum `a + b*c`, 15 operations, errs by no more than `2^-44` of
+/// `|a| + |b*c|`, a sum or a product alone by half of that
+/// ([`bound`](https://docs.rs/kingpost-codegen/latest/kingpost_codegen/double_single/enum.PairOp.html)).
 ///
-/// It pays where `f64` is slow: an H200 takes two operations on `f32` for one on `f64`, a B300 or a card
-/// for games 64.
+/// It pays where `f64` is slow: an H200 takes two operations on `f32` for one on `f64`, a B300 or a
+/// card for games 64.
 ///
 /// # Precondition
-/// `V = { v : type(v) = f64, v a table or a temporary that is not in global memory }` is not empty. Groups do
-/// not wait for each other. No finite entry of a table of `V` is beyond `f32`.
+/// `V = { v : type(v) = f64, v a table or a temporary that is not in global memory }` is not empty.
+/// Groups do not wait for each other. No finite entry of a table of `V` is beyond `f32`.
 ///
 /// # Errors
 /// A kernel that computes so already, one without such variables or with `ordered_groups`, an entry
