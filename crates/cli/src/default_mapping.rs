@@ -43,7 +43,7 @@ pub fn choose(
     let known = for_device(form, sought, device, &contents.records);
     let candidates = match order {
         NumberingOrder::FirstTouch => in_any_order(known),
-        NumberingOrder::ByDimension => known,
+        NumberingOrder::ByDimension | NumberingOrder::ByEntity => known,
     };
     let attempt = |known: &Known| -> Result<_, Failure> {
         let (kernel, recipe, program) = mapped(form, &known.mapping, info, &args.options())?;

@@ -19,6 +19,8 @@ pub enum Order {
     FirstTouch,
     /// First edges, then faces, cells, and vertices last
     ByDimension,
+    /// As by dimension, one edge or face of each of 128 cells at a time
+    ByEntity,
 }
 
 /// The order that was asked for, else that of actions.
@@ -28,6 +30,7 @@ pub fn order_of(asked: Option<Order>) -> NumberingOrder {
         None => NumberingOrder::OF_ACTIONS,
         Some(Order::FirstTouch) => NumberingOrder::FirstTouch,
         Some(Order::ByDimension) => NumberingOrder::ByDimension,
+        Some(Order::ByEntity) => NumberingOrder::ByEntity,
     }
 }
 

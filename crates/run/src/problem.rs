@@ -135,7 +135,7 @@ impl Problem {
         Self::in_order(lowered, mesh, NumberingOrder::OF_ACTIONS, seed)
     }
 
-    /// As [`Problem::lowered`], with degrees of freedom in the given order; by dimension, with the
+    /// As [`Problem::lowered`], with degrees of freedom in the given order; by dimension or entity, with the
     /// vertices of cells [in ascending order](Mesh::with_ascending_vertices), so that those of an entity
     /// are consecutive.
     ///
@@ -150,7 +150,7 @@ impl Problem {
         Self::check_size(&lowered, &MeshCounts::of(&mesh))?;
         let mesh = match order {
             NumberingOrder::FirstTouch => mesh,
-            NumberingOrder::ByDimension => mesh.with_ascending_vertices(),
+            NumberingOrder::ByDimension | NumberingOrder::ByEntity => mesh.with_ascending_vertices(),
         };
         let mut sizes = BTreeMap::new();
         let mut random = Random::new(seed);

@@ -84,10 +84,10 @@ impl FormCase {
     /// The order of the degrees of freedom of a record.
     #[must_use]
     pub fn order_of(workload: &Workload) -> NumberingOrder {
-        match workload.numbering == numbering(NumberingOrder::ByDimension) {
-            true => NumberingOrder::ByDimension,
-            false => NumberingOrder::FirstTouch,
-        }
+        let orders = [NumberingOrder::ByDimension, NumberingOrder::ByEntity];
+        let of_record = orders.into_iter().find(|order| workload.numbering == numbering(*order));
+        // those before there was another order say nothing
+        of_record.unwrap_or(NumberingOrder::FirstTouch)
     }
 
     /// The order in which degrees of freedom are numbered.
@@ -129,11 +129,6 @@ impl FormCase {
         self.problem(Mesh::unit(self.lowered.cell, divisions), seed)
     }
 
-    /// Whether degrees of freedom are numbered [by dimension](NumberingOrder::ByDimension).
-    pub(super) fn is_by_dimension(&self) -> bool {
-        self.order == NumberingOrder::ByDimension
-    }
-
     /// The form on the mesh that is measured.
     pub(super) fn problem_to_measure(&self, seed: u64) -> Result<Problem, String> {
         let mesh = match &self.mesh {
@@ -155,7 +150,7 @@ impl FormCase {
 pub fn numbering(order: NumberingOrder) -> Option<String> {
     match order {
         NumberingOrder::FirstTouch => None,
-        NumberingOrder::ByDimension => Some(order.to_string()),
+        NumberingOrder::ByDimension | NumberingOrder::ByEntity => Some(order.to_string()),
     }
 }
 
@@ -285,6 +280,8 @@ mod tests {
                 by_touch.numbering.is_none() && by_touch.is_beside(&before) && !by_touch.is_same(&before)
             );
             assert_eq!(FormCase::order_of(&by_touch), NumberingOrder::FirstTouch);
+            let by_entity = Workload { numbering: numbering(NumberingOrder::ByEntity), ..by_touch };
+            assert_eq!(FormCase::order_of(&by_entity), NumberingOrder::ByEntity);
         }
     }
 

@@ -4,6 +4,7 @@ use super::throughput::{ThroughputModel, by_prediction};
 use super::{Candidate, CandidatesError, FormCase, candidates, with_dynamic_local};
 use crate::DeviceModel;
 use crate::tuning::transform_with_setup;
+use kingpost_fem::numbering::NumberingOrder;
 use kingpost_ir::{AddressSpace, Affine, Kernel};
 use kingpost_primitives::lists::Definition;
 use kingpost_run::{Problem, exclusive_room, list_room};
@@ -55,6 +56,7 @@ pub fn candidates_on_mesh(
     if budget > 0 {
         if model.is_card() {
             found.extend(in_runs(case, &found));
+            found.extend(by_entity(case, &found));
         }
         found.extend(listed(case, model, local_bytes));
         found.extend(with_dynamic_local(&case.lowered, &found));
@@ -62,11 +64,25 @@ pub fn candidates_on_mesh(
     Ok(found)
 }
 
+/// What is found that transfers the degrees of freedom of each dimension separately, edge by edge and face
+/// by face: of cases numbered so.
+fn by_entity(case: &FormCase, found: &[Candidate]) -> Vec<Candidate> {
+    let is_by_entity = case.order() == NumberingOrder::ByEntity;
+    let Some(parts) = case.lowered.entity_parts().filter(|_| is_by_entity) else { return Vec::new() };
+    let cell = case.lowered.cell;
+    let entities = (0..=cell.dim()).map(|dim| if dim == 0 { 1 } else { cell.entities(dim).len() });
+    let each = parts.iter().zip(entities).flat_map(|(part, n)| std::iter::repeat_n(part / n as u64, n));
+    let each: Vec<u64> = each.collect();
+    let in_parts = found.iter().map(|c| &c.parameters);
+    let in_parts = in_parts.filter(|mapping| mapping.with_parts(&parts).as_ref() == Some(*mapping));
+    in_parts.filter_map(|mapping| mapping.with_parts(&each)).map(Candidate::unranked).collect()
+}
+
 /// What is found that transfers the degrees of freedom of each dimension separately, with the first
 /// numbers of runs instead of maps: of cases whose numbers have them.
 fn in_runs(case: &FormCase, found: &[Candidate]) -> Vec<Candidate> {
     let cell = case.lowered.cell;
-    let has_runs = case.is_by_dimension() && cell.dim() > 1;
+    let has_runs = case.order().is_by_dimension() && cell.dim() > 1;
     let Some(parts) = case.lowered.entity_parts().filter(|_| has_runs) else { return Vec::new() };
     let entities = (0..=cell.dim()).map(|dim| cell.entities(dim).len() as u64);
     let runs: Vec<[u64; 2]> = parts.iter().zip(entities).map(|(part, count)| [part / count, count]).collect();

@@ -5,9 +5,10 @@ use super::order::Counters;
 use crate::element::{FiniteElement, Reorientation, vertex_order};
 use crate::mesh::{CellsOfVertices, Mesh, Occurrence};
 use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering::Relaxed};
 
-/// Cells that a thread numbers at a time.
+/// Cells that a thread numbers at a time: whole blocks of [`NumberingOrder::block`].
 const CELLS: usize = 4096;
 
 /// Why there are no numbers.
@@ -141,6 +142,11 @@ impl Entities {
     }
 }
 
+/// Blocks of `size` cells, the last one of what is left.
+fn blocks(cells: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
+    cells.clone().step_by(size).map(move |first| first..cells.end.min(first + size))
+}
+
 /// The numbers of an element on a mesh.
 pub(super) struct CellMap {
     pub n_dofs: usize,
@@ -164,12 +170,18 @@ pub(super) fn numbered(
     drop(around);
 
     // the numbers that each part of the cells owns, and then these
-    let owned = |cell: usize, each: &mut dyn FnMut(&Entities, usize)| {
-        for entities in &all {
-            for entity in 0..entities.of_cell.len() {
-                let (place, is_own) = entities.place(cell, entity, mesh.cell(cell));
-                if is_own {
-                    each(entities, place);
+    let owned = |cells: Range<usize>, each: &mut dyn FnMut(&Entities, usize)| {
+        for block in blocks(cells, order.block(mesh.shape().dim())) {
+            for entities in &all {
+                for block in blocks(block.clone(), order.block(entities.dim)) {
+                    for entity in 0..entities.of_cell.len() {
+                        for cell in block.clone() {
+                            let (place, is_own) = entities.place(cell, entity, mesh.cell(cell));
+                            if is_own {
+                                each(entities, place);
+                            }
+                        }
+                    }
                 }
             }
         }
@@ -178,7 +190,7 @@ pub(super) fn numbered(
     let parts = 0..mesh.n_cells().div_ceil(CELLS);
     let count = |part: usize| {
         let mut counts = [0_usize; 4];
-        cells(part).for_each(|cell| owned(cell, &mut |entities, _| counts[entities.dim] += entities.size));
+        owned(cells(part), &mut |entities, _| counts[entities.dim] += entities.size);
         counts
     };
     let counts: Vec<[usize; 4]> = parts.clone().into_par_iter().map(count).collect();
@@ -191,11 +203,9 @@ pub(super) fn numbered(
     });
     let counters: Vec<Counters> = counters.collect();
     parts.into_par_iter().zip(counters).for_each(|(part, mut next)| {
-        for cell in cells(part) {
-            owned(cell, &mut |entities, place| {
-                entities.numbers[place].store(next.take(entities.dim, entities.size), Relaxed);
-            });
-        }
+        owned(cells(part), &mut |entities, place| {
+            entities.numbers[place].store(next.take(entities.dim, entities.size), Relaxed);
+        });
     });
 
     let mut dofs = list(mesh.n_cells().checked_mul(element.n_dofs()).ok_or(Refused::Memory)?, || 0)?;

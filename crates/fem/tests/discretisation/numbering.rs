@@ -227,38 +227,47 @@ fn numbers_are_given_in_order_of_first_touch() {
 
 /// The numbers that one thread gives, cell by cell, and the states of the cells.
 fn one_by_one(mesh: &Mesh, element: &FiniteElement, order: NumberingOrder) -> (Vec<i32>, Vec<i32>) {
-    let (shape, mut known, mut next) = (mesh.shape(), BTreeMap::new(), [0; 4]);
-    let (mut numbers, mut states) = (Vec::new(), Vec::new());
+    let (shape, mut found) = (mesh.shape(), Vec::new());
+    let (mut owners, mut numbers, mut states) = (BTreeMap::new(), Vec::new(), Vec::new());
     let reorientations: Vec<_> = (0..=shape.dim()).map(|dim| element.reorientation(dim)).collect();
     for cell in 0..mesh.n_cells() {
         for dim in (0..=shape.dim()).filter(|dim| element.dofs_per_entity(*dim) > 0) {
-            for entity in shape.entities(dim) {
+            for (which, entity) in shape.entities(dim).iter().enumerate() {
                 let vertices: Vec<u32> = entity.iter().map(|v| mesh.cell(cell)[*v]).collect();
                 let mut key = vertices.clone();
                 key.sort_unstable();
-                let size = element.dofs_per_entity(dim) as i32;
-                let counter = if order == NumberingOrder::FirstTouch { 0 } else { dim };
-                let first = *known.entry((dim, key)).or_insert_with(|| {
-                    next[counter] += size;
-                    next[counter] - size
-                });
-                let reorientation = &reorientations[dim];
-                let place = |k: i32| match reorientation {
-                    Reorientation::Permutations(p) => p[vertex_order(&vertices)][k as usize] as i32,
-                    Reorientation::None | Reorientation::Matrices(_) => k,
-                };
-                numbers.extend((0..size).map(|k| (dim, first + place(k))));
-                if matches!(reorientation, Reorientation::Matrices(_)) {
-                    states.push(vertex_order(&vertices) as i32);
-                }
+                owners.entry((dim, key.clone())).or_insert((cell, which));
+                found.push((dim, key, vertex_order(&vertices)));
             }
         }
     }
-    let first = match order {
-        NumberingOrder::FirstTouch => [0; 4],
-        NumberingOrder::ByDimension => [next[1] + next[2] + next[3], 0, next[1], next[1] + next[2]],
+    // who has its numbers before whom
+    let place = |dim: usize, (cell, which): (usize, usize)| match order {
+        NumberingOrder::FirstTouch => [0, cell, dim, which, 0],
+        NumberingOrder::ByDimension => [(dim + 3) % 4, cell, which, 0, 0],
+        NumberingOrder::ByEntity if dim > 0 => [(dim + 3) % 4, cell / 128, which, cell, 0],
+        NumberingOrder::ByEntity => [3, cell, which, 0, 0],
     };
-    (numbers.into_iter().map(|(dim, number)| first[dim] + number).collect(), states)
+    let mut ordered: Vec<_> =
+        owners.iter().map(|((dim, key), owner)| (place(*dim, *owner), *dim, key)).collect();
+    ordered.sort_unstable();
+    let (mut first, mut next) = (BTreeMap::new(), 0);
+    for (_, dim, key) in ordered {
+        first.insert((dim, key.clone()), next);
+        next += element.dofs_per_entity(dim) as i32;
+    }
+    for (dim, key, turn) in found {
+        let (first, size) = (first[&(dim, key)], element.dofs_per_entity(dim));
+        let place = |k: usize| match &reorientations[dim] {
+            Reorientation::Permutations(p) => p[turn][k] as i32,
+            Reorientation::None | Reorientation::Matrices(_) => k as i32,
+        };
+        numbers.extend((0..size).map(|k| first + place(k)));
+        if matches!(&reorientations[dim], Reorientation::Matrices(_)) {
+            states.push(turn as i32);
+        }
+    }
+    (numbers, states)
 }
 
 /// Meshes of more cells and vertices than a thread takes at a time, and smaller ones.
@@ -289,7 +298,7 @@ fn numbers_of_all_threads_are_those_of_one() {
             ]);
         }
         for element in &elements {
-            for order in [NumberingOrder::FirstTouch, NumberingOrder::ByDimension] {
+            for order in [NumberingOrder::FirstTouch, NumberingOrder::ByDimension, NumberingOrder::ByEntity] {
                 let numbering = Numbering::of_in_order(mesh, element, order).unwrap();
                 let (dofs, states) = one_by_one(mesh, element, order);
                 assert!(numbering.dofs() == dofs, "{shape}, degree {}, {order}", element.degree());

@@ -77,7 +77,7 @@ fn number(space: &Space, nodes: Option<&[Vec<f64>]>, grid: &Grid<'_>, order: Num
             map.push(number);
         }
     }
-    if order == NumberingOrder::ByDimension {
+    if order.is_by_dimension() {
         let (new, old) = by_dimension(&dims);
         map.iter_mut().for_each(|number| *number = new[*number as usize]);
         first = old.into_iter().map(|number| first[number]).collect();
@@ -304,13 +304,23 @@ impl Imported {
         let functions = self.form.functions.iter().filter(|f| f.role == Role::Coefficient);
         let results = self.form.outputs.iter().flat_map(|output| &output.spaces);
         let mut spaces = functions.map(|f| f.space).chain(results.copied());
-        if spaces.all(|space| numbered[space].by_nodes) { order } else { NumberingOrder::FirstTouch }
+        match order {
+            // nodes do not say which entity of its cell each of them is on
+            NumberingOrder::ByDimension | NumberingOrder::ByEntity
+                if spaces.all(|space| numbered[space].by_nodes) =>
+            {
+                NumberingOrder::ByDimension
+            }
+            NumberingOrder::FirstTouch | NumberingOrder::ByDimension | NumberingOrder::ByEntity => {
+                NumberingOrder::FirstTouch
+            }
+        }
     }
 
     fn described(&self, numbered: &[Numbered], order: NumberingOrder) -> String {
         let by_nodes = match order {
             NumberingOrder::FirstTouch => "by nodes",
-            NumberingOrder::ByDimension => "by nodes and dimension",
+            NumberingOrder::ByDimension | NumberingOrder::ByEntity => "by nodes and dimension",
         };
         let names = |by_nodes: bool| -> Vec<String> {
             let spaces = self.form.spaces.iter().zip(numbered).filter(|(_, n)| n.by_nodes == by_nodes);

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::known_devices;
+use crate::tuning::candidates_on_mesh;
 use kingpost_fem::numbering::NumberingOrder;
 use kingpost_forms::lowering::{LoweringOptions, lower};
 use kingpost_kernels::Operator;
@@ -71,6 +72,36 @@ fn numbering_by_dimension_touches_fewer_sectors() {
     let by_touch = sectors(&case.in_order(NumberingOrder::FirstTouch), &together);
     assert!(by_dimension < by_touch, "{by_dimension} and {by_touch} sectors a cell");
     assert!(by_entity < 0.9 * by_dimension, "{by_entity} and {by_dimension} sectors a cell");
+}
+
+/// Numbered along the cells, the same edge of consecutive cells is one run, on tetrahedra, too, whose cells of one
+/// kind in a row own one to three new edges each.
+#[test]
+fn transfers_by_entity_touch_fewer_sectors_of_numbers_by_entity() {
+    let case = case(Operator::Mass, 3, 2, 32);
+    let mapping = |parts: &[u64]| Mapping::from(StraightCells::new(32)).with_parts(parts).unwrap();
+    let [by_dimension, by_entity] = [mapping(&[4, 6]), mapping(&[4, 1, 1, 1, 1, 1, 1])];
+    let sectors = |case: &FormCase, mapping: &Mapping| {
+        let demand = SampleMeshes::new(case).demand(mapping).unwrap();
+        demand.traffic.reductions.sectors / case.workload.size as f64
+    };
+    let before = [&by_dimension, &by_entity].map(|mapping| sectors(&case, mapping));
+    let case = case.in_order(NumberingOrder::ByEntity);
+    let after = [&by_dimension, &by_entity].map(|mapping| sectors(&case, mapping));
+    assert!(after[1] < 0.8 * before[0].min(before[1]), "{before:?}, {after:?} sectors a cell");
+}
+
+#[test]
+fn transfers_by_entity_are_tried_where_numbers_are_by_entity() {
+    let models = known_devices().unwrap();
+    let device = models.iter().find(|m| m.name == "H200").unwrap();
+    let parts = [4, 1, 1, 1, 1, 1, 1];
+    let tried = |order| {
+        let case = case(Operator::Mass, 3, 2, 3).in_order(order);
+        let found = candidates_on_mesh(&case, device, 48 << 10, 1).unwrap();
+        found.iter().any(|c| c.parameters.with_parts(&parts).as_ref() == Some(&c.parameters))
+    };
+    assert_eq!([NumberingOrder::ByDimension, NumberingOrder::ByEntity].map(tried), [false, true]);
 }
 
 #[test]
