@@ -70,6 +70,20 @@ def number_type(form: Json) -> type:
     return complex if form["scalar"].startswith("c") else float
 
 
+def _values(written: Any) -> Array:
+    """A table, which may be written as factors: `T[(q, r, ..), d] = F_0[q, i] F_1[r, j] ..`, `columns[d]` is `(i, j, ..)`."""
+    if not isinstance(written, dict):
+        return np.asarray(written, dtype=float)
+    factors = [np.asarray(factor, dtype=float) for factor in written["factors"]]
+    rows, dofs = (tuple(factor.shape[axis] for factor in factors) for axis in (0, 1))
+    columns = written.get("columns", range(math.prod(dofs)))
+    points, functions = np.unravel_index(range(math.prod(rows)), rows), np.unravel_index(list(columns), dofs)
+    table = np.ones((math.prod(rows), len(columns)))
+    for factor, point, function in zip(factors, points, functions, strict=True):
+        table = table * factor[np.ix_(point, function)]
+    return table
+
+
 class Integral:
     """One integral of a document, with its tables as arrays."""
 
@@ -77,7 +91,7 @@ class Integral:
         self.form = form
         self.data = form["integrals"][position]
         self.kind = self.data["type"]
-        self.tables = [np.asarray(t["values"], dtype=float) for t in self.data["tables"]]
+        self.tables = [_values(t["values"]) for t in self.data["tables"]]
         self.permuted = [t.get("permutations", 1) > 1 for t in self.data["tables"]]
         self.weights = np.asarray(self.data["weights"], dtype=float)
 

@@ -132,6 +132,14 @@ def prism_robin() -> tuple[Any, dict[str, Any]]:
     return ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx + u * v * ufl.ds, {"u": u}
 
 
+def collocated() -> tuple[Any, dict[str, Any]]:
+    """A nonlinear operator with a coefficient, Q3 on hexahedra, whose nodes are the points: tables are products."""
+    space = ufl.FunctionSpace(domain_of("hexahedron", 3), element("Q", "hexahedron", 3))
+    u, c, v = ufl.Coefficient(space), ufl.Coefficient(space), ufl.TestFunction(space)
+    dx = ufl.dx(metadata={"quadrature_rule": "GLL", "quadrature_degree": 5})
+    return (c * ufl.inner(ufl.grad(u), ufl.grad(v)) + (1 + u**2) * v) * dx, {"u": u, "c": c}
+
+
 def block_stokes() -> tuple[Any, dict[str, Any]]:
     """Two residuals of one system, sharing what they evaluate."""
     mesh = domain_of("triangle", 2)
@@ -145,7 +153,7 @@ def block_stokes() -> tuple[Any, dict[str, Any]]:
 
 SAMPLES = [
     laplace, vector_mass, hyperelasticity, mixed_poisson, curl_curl, stokes, interior_penalty,
-    face_penalty, energy, laplace_matrix, prism_robin, block_stokes,
+    face_penalty, energy, laplace_matrix, prism_robin, collocated, block_stokes,
 ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from .linear import Linear
 from .lower import Lowering, deep_recursion
 from .names import POSITIONS, Names, space_name
 from .preprocess import Piece, pieces
+from .products import Product
 from .rules import rule_of_cells
 from .scope import Functions, Scope
 from .tables import Array, frame
@@ -58,15 +59,15 @@ class TableSet:
         self._known: dict[Any, int] = {}
         self._seen: dict[int, tuple[int, Array]] = {}
 
-    def position(self, values: Array, name: str) -> int:
+    def position(self, values: Array, name: str, product: Product | None = None) -> int:
         """The position of a table; equal permutations and equal rows are written once."""
         known = self._seen.get(id(values))
         if known is None:
             # The array is kept, so that its identity stays its own.
-            known = self._seen[id(values)] = (self._position(values, name), values)
+            known = self._seen[id(values)] = (self._position(values, name, product), values)
         return known[0]
 
-    def _position(self, values: Array, name: str) -> int:
+    def _position(self, values: Array, name: str, product: Product | None) -> int:
         permutations = values.shape[0] if self.interior else 1
         if self.interior and bool(np.all(values == values[:1])):
             values, permutations = values[0], 1
@@ -78,7 +79,8 @@ class TableSet:
         position = self._known.get(key)
         if position is None:
             position = self._known[key] = len(self.tables)
-            table: Json = {"name": name, "values": values.tolist()}
+            factors = None if values.shape[-2] == 1 else product
+            table: Json = {"name": name, "values": values.tolist() if factors is None else factors.json}
             if permutations > 1:
                 table["permutations"] = permutations
             self.tables.append(table)
@@ -152,6 +154,13 @@ class IntegralWriter:
             return self.group.frame.rows(field.rows, part.dim)
         return self.group.frame.table(part, field.derivatives, field.average)
 
+    def _product(self, element: Any, field: Field) -> Product | None:
+        """The factors of that table, if it is a product."""
+        if field.rows is not None:
+            return None
+        part = component_access(element, field.component)[0]
+        return self.group.frame.product(part, field.derivatives, field.average)
+
     def _drop_vanishing(self) -> None:
         """Replaces fields that vanish in all points by zero (a bubble in vertices)."""
         elements = self.group.functions.elements
@@ -173,7 +182,7 @@ class IntegralWriter:
         _, offset, stride, component = component_access(element, field.component)
         values = self._values(element, field)
         access = {
-            "table": self.tables.position(values, name),
+            "table": self.tables.position(values, name, self._product(element, field)),
             "offset": offset,
             "stride": stride,
             "component": component,

@@ -95,6 +95,12 @@ def _basix(element: Element) -> basix.finite_element.FiniteElement | None:
     return None if element.is_quadrature or element.is_real else element.basix_element
 
 
+def scalar_element(element: Element) -> basix.finite_element.FiniteElement | None:
+    """The plain element of a scalar one, of which basix.ufl has components, too."""
+    whole = element._element if isinstance(element, basix.ufl._ComponentElement) else element
+    return _basix(whole) if whole.reference_value_size == 1 else None
+
+
 def nodes(element: Element) -> list[list[float] | None] | None:
     """Points of the degrees of freedom by column [columns][tdim]; None if not all are such."""
     points: list[Any] = [None] * columns(element)

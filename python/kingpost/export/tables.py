@@ -9,12 +9,11 @@ from typing import Any
 
 import basix
 import numpy as np
-import numpy.typing as npt
 
-from .elements import Element
+from .elements import Element, scalar_element
 from .errors import UnsupportedForm
-
-Array = npt.NDArray[np.float64]
+from .products import Array as Array
+from .products import Product, agrees, identity, product
 
 # Basix solves one Vandermonde system an element: its tables carry an error of a few units in the
 # 15th digit of their largest entry (7e-15 for the bubble of degree 3 in a vertex).
@@ -90,6 +89,7 @@ class Frame:
         self.cell_points, self.lead = self._place()
         self.key = (cell, kind, self.points.tobytes(), self.points.shape)
         self._tables: dict[Any, Array] = {}
+        self._products: dict[Any, Product] = {}
 
     def _permutations(self) -> int:
         if self.kind != "interior_facet" or self.tdim < 2:
@@ -137,9 +137,30 @@ class Frame:
         if average is not None:
             return self._averaged(element, average)
         if element.is_quadrature:
-            return self._quadrature(element, derivatives)
-        order = sum(derivatives)
-        return clean(self._raw(element, order, derivatives), _scale(element, self.type, order))
+            table = self._quadrature(element, derivatives)
+            factors = identity(self.points) if self.kind == "cell" else None
+        else:
+            order = sum(derivatives)
+            table = self._raw(element, order, derivatives)
+            factors = self._factors(element, derivatives, table)
+            table = clean(table, _scale(element, self.type, order))
+        if factors is None:
+            return table
+        self._products[repr(element), derivatives] = factors
+        return factors.table
+
+    def product(self, element: Element, derivatives: tuple[int, ...], average: str | None) -> Product | None:
+        """The factors of a table, if it is known as a product."""
+        self.table(element, derivatives, average)
+        return None if average is not None else self._products.get((repr(element), derivatives))
+
+    def _factors(self, element: Element, derivatives: tuple[int, ...], table: Array) -> Product | None:
+        """Tables of one coordinate, cleaned, whose product a table of a cell integral is."""
+        plain = scalar_element(element) if self.kind == "cell" else None
+        found = None if plain is None else product(plain, derivatives, self.points)
+        if found is None or not agrees(found, table):
+            return None
+        return found._replace(factors=tuple(clean(factor) for factor in found.factors))
 
     def _raw(self, element: Element, order: int, derivatives: tuple[int, ...]) -> Array:
         key = (repr(element), order, self.key)

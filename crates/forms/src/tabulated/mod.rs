@@ -13,6 +13,7 @@ mod directions;
 mod error;
 mod node;
 mod orbits;
+mod product;
 mod schema;
 mod validate;
 mod values;

@@ -1,5 +1,6 @@
 //! The JSON schema of tabulated forms.
 
+use super::product::Product;
 use super::{Arithmetic, Node, TabulatedForm, Values};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
@@ -20,8 +21,10 @@ impl JsonSchema for Values {
         "Values".into()
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "array", "description": "nested lists of numbers of equal lengths" })
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let lists =
+            json_schema!({ "type": "array", "description": "nested lists of numbers of equal lengths" });
+        json_schema!({ "anyOf": [lists, generator.subschema_for::<Product>()] })
     }
 }
 

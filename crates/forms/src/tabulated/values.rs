@@ -1,11 +1,14 @@
 //! Arrays of numbers as nested lists.
 
-use serde::de::{DeserializeSeed, Error, IgnoredAny, SeqAccess, Visitor};
+use super::product::Product;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// An array of numbers, row-major; nested lists in JSON.
+/// An array of numbers, row-major; nested lists in JSON, or the factors of a table that is a tensor
+/// product, which are multiplied when they are read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Values {
     shape: Vec<usize>,
@@ -59,10 +62,43 @@ impl Serialize for Part<'_> {
 
 impl<'de> Deserialize<'de> for Values {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Whole)
+    }
+}
+
+/// Lists, or the factors of a product.
+struct Whole;
+
+impl<'de> Visitor<'de> for Whole {
+    type Value = Values;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number, a list of them or the factors of a product")
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Values, E> {
+        Ok(Values { shape: Vec::new(), entries: vec![value] })
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Values, E> {
+        self.visit_f64(value as f64)
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Values, E> {
+        self.visit_f64(value as f64)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Values, A::Error> {
         let mut found = Found::default();
-        deserializer.deserialize_any(Level { found: &mut found, depth: 0 })?;
+        Level { found: &mut found, depth: 0 }.visit_seq(seq)?;
         let shape = found.extents.into_iter().map(Option::unwrap_or_default).collect();
-        Ok(Self { shape, entries: found.entries })
+        Ok(Values { shape, entries: found.entries })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Values, A::Error> {
+        let product = Product::deserialize(MapAccessDeserializer::new(map))?;
+        let (shape, entries) = product.table().map_err(A::Error::custom)?;
+        Ok(Values { shape: shape.to_vec(), entries })
     }
 }
 
@@ -169,6 +205,8 @@ mod tests {
         assert_eq!(read("[[1, 2.5, -3], [4, 5, 6]]"), Ok((vec![2, 3], vec![1.0, 2.5, -3.0, 4.0, 5.0, 6.0])));
         assert_eq!(read("[[[1]], [[2]]]"), Ok((vec![2, 1, 1], vec![1.0, 2.0])));
         assert_eq!(read("[[], []]"), Ok((vec![2, 0], vec![])));
+        let product = r#"{"factors": [[[2, 3]], [[5], [7]]], "columns": [1, 0]}"#;
+        assert_eq!(read(product), Ok((vec![2, 2], vec![15.0, 10.0, 21.0, 14.0])));
     }
 
     #[test]
@@ -193,6 +231,13 @@ mod tests {
         assert_eq!(
             read("[true]"),
             Err("invalid type: boolean `true`, expected a number or a list of them".into())
+        );
+        assert_eq!(
+            read("true"),
+            Err(
+                "invalid type: boolean `true`, expected a number, a list of them or the factors of a product"
+                    .into()
+            )
         );
     }
 }

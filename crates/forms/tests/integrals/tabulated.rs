@@ -209,12 +209,12 @@ macro_rules! samples {
 
 samples! {
     block_stokes, curl_curl, energy, face_penalty, hyperelasticity, interior_penalty, laplace, laplace_matrix,
-    mixed_poisson, prism_robin, stokes, vector_mass,
+    collocated, mixed_poisson, prism_robin, stokes, vector_mass,
 }
 
 #[test]
 fn a_form_survives_its_text() {
-    for name in ["laplace", "interior_penalty", "mixed_poisson"] {
+    for name in ["laplace", "interior_penalty", "mixed_poisson", "collocated"] {
         let form = Sample::read(name).form;
         assert_eq!(TabulatedForm::from_json(&form.to_json().unwrap()).unwrap(), form);
     }
