@@ -14,15 +14,17 @@
 //!    where those are no more than quadrature points;
 //! 6. one cell a work-item.
 //!
-//! The first that the form and the device can take is used.
+//! The first that the form and the device can take is used. Where numbers are by entity, their own trials and what is
+//! shipped for them stand before all of these ([`by_entity`]).
 
 use super::candidates::usual_cells;
 use super::search::staged_tilings;
 use super::similar::{FormSizes, similar};
 use super::vectors::HostVectors;
-use super::{Candidate, Choice, Database, Record, transform};
+use super::{Candidate, Choice, Database, FormCase, Record, transform};
 use crate::{DatabaseError, DeviceModel, DeviceModelError, Refusal, Stage, known_devices};
 use kingpost_codegen::{Options, Program, generate};
+use kingpost_fem::numbering::NumberingOrder;
 use kingpost_forms::CellKernel;
 use kingpost_forms::lowering::LoweredKernel;
 use kingpost_ir::{Kernel, SubGroup};
@@ -51,6 +53,10 @@ const RUNS: &str = "\"map_runs\"";
 /// on, and a line a case, as `kingpost results --mapping` prints it.
 const SHIPPED: [(&str, &str, &str); 1] =
     [("sm_90", "NVIDIA H200", include_str!("known_data/nvidia_h200.txt"))];
+
+/// Those that are faster than these where numbers are [by entity](NumberingOrder::ByEntity), likewise.
+const BY_ENTITY: [(&str, &str, &str); 1] =
+    [("sm_90", "NVIDIA H200", include_str!("known_data/nvidia_h200_by_entity.txt"))];
 
 /// Work-items of a group that share cells: four sub-groups, or more where one cell has more.
 const WORK_ITEMS_OF_CELLS: u64 = 128;
@@ -170,21 +176,9 @@ pub fn known(
     device: &DeviceInfo,
     records: &[Record],
 ) -> Vec<Known> {
-    let here = records.iter().filter(|r| r.device.name == device.name);
-    let timed: Vec<(&Record, f64)> = here.filter_map(|r| Some((r, r.median_s()?))).collect();
-    let fastest = |wanted: &dyn Fn(&Record) -> bool| {
-        let matching = timed.iter().filter(|(r, _)| wanted(r));
-        matching.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(r, s)| (r.parameters.clone(), *s))
-    };
-    let hash = form.kernel().content_hash();
-    // after the hash of a file's kernel stand its parameters
-    let is_kernel = |r: &Record| r.workload.kernel.split(' ').next() == Some(&hash);
-    let mut found = Vec::new();
-    if let Some((mapping, median_s)) = fastest(&is_kernel) {
-        found.push(Known { mapping, source: Source::Tuned { median_s } });
-    } else if let Some((mapping, _)) = fastest(&|r| Some(r.workload.case.as_str()) == sought.case) {
-        found.push(Known { mapping, source: Source::SameCase });
-    }
+    // transfers by entity are slower where numbers are by dimension
+    let is_for_others = |r: &Record| FormCase::order_of(&r.workload) != NumberingOrder::ByEntity;
+    let mut found: Vec<Known> = tuned(form, sought, device, records, is_for_others).into_iter().collect();
     if device.backend == Backend::Cuda && is_functional(form) {
         let constant_tables = fits_constant_cache(form);
         let mapping = Mapping::from(SummedCells { cells: GROUP_OF_ANY, constant_tables });
@@ -224,6 +218,47 @@ pub fn known(
     found
 }
 
+/// The mappings to try where numbers are [by entity](NumberingOrder::ByEntity): the fastest trial with such
+/// numbers, what is shipped for them, and then those `known` for others, which are as fast there.
+pub fn by_entity(
+    form: &dyn CellKernel,
+    sought: Sought<'_>,
+    device: &DeviceInfo,
+    records: &[Record],
+    known: Vec<Known>,
+) -> Vec<Known> {
+    let is_by_entity = |r: &Record| FormCase::order_of(&r.workload) == NumberingOrder::ByEntity;
+    let tuned = tuned(form, sought, device, records, is_by_entity);
+    let shipped = of_case(&BY_ENTITY, sought, device).into_iter().flat_map(|(found, _)| found);
+    tuned.into_iter().chain(shipped).chain(known).collect()
+}
+
+/// The fastest trial of a kernel on a device, or of its operator with another rule, among those `wanted`.
+fn tuned(
+    form: &dyn CellKernel,
+    sought: Sought<'_>,
+    device: &DeviceInfo,
+    records: &[Record],
+    wanted: impl Fn(&Record) -> bool,
+) -> Option<Known> {
+    let here = records.iter().filter(|r| r.device.name == device.name && wanted(r));
+    let timed: Vec<(&Record, f64)> = here.filter_map(|r| Some((r, r.median_s()?))).collect();
+    let fastest = |wanted: &dyn Fn(&Record) -> bool| {
+        let matching = timed.iter().filter(|(r, _)| wanted(r));
+        matching.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(r, s)| (r.parameters.clone(), *s))
+    };
+    let hash = form.kernel().content_hash();
+    // after the hash of a file's kernel stand its parameters
+    let is_kernel = |r: &Record| r.workload.kernel.split(' ').next() == Some(&hash);
+    let of_kernel = fastest(&is_kernel);
+    let of_kernel =
+        of_kernel.map(|(mapping, median_s)| Known { mapping, source: Source::Tuned { median_s } });
+    of_kernel.or_else(|| {
+        let (mapping, _) = fastest(&|r| Some(r.workload.case.as_str()) == sought.case)?;
+        Some(Known { mapping, source: Source::SameCase })
+    })
+}
+
 /// Whether the tables of a form are as fast in constant memory as in registers.
 fn fits_constant_cache(form: &dyn CellKernel) -> bool {
     Question { form, is_card: true, has_matrix_instructions: false, local_bytes: 0 }
@@ -244,18 +279,27 @@ fn cells_of_lines(items: u64) -> u64 {
     (2..=WORK_ITEMS_OF_CELLS / items).fold(1, better)
 }
 
+/// What one of these lists has of an operator on the architecture of a card, with the name of the list's device and
+/// its text; none has no list.
+fn of_case(
+    lists: &[(&str, &'static str, &'static str)],
+    sought: Sought<'_>,
+    device: &DeviceInfo,
+) -> Option<(Vec<Known>, (&'static str, &'static str))> {
+    let is_arch = |arch: &str| device.backend == Backend::Cuda && device.arch.trim_end_matches('a') == arch;
+    let (_, name, text) = lists.iter().find(|(arch, _, _)| is_arch(arch))?;
+    let lines = text.lines().filter_map(|l| l.strip_prefix(sought.case?)?.strip_prefix(' '));
+    let mappings = lines.filter_map(|line| serde_json::from_str(line).ok());
+    let found = mappings.map(|mapping| Known { mapping, source: Source::Shipped(name) }).collect();
+    Some((found, (name, text)))
+}
+
 /// What is shipped for the architecture of a card: for the operator, or else for the nearest one,
 /// and what suits most forms.
 fn shipped(form: &dyn CellKernel, sought: Sought<'_>, device: &DeviceInfo) -> Vec<Known> {
-    let is_arch = |arch: &str| device.backend == Backend::Cuda && device.arch.trim_end_matches('a') == arch;
-    let Some((_, name, text)) = SHIPPED.into_iter().find(|(arch, _, _)| is_arch(arch)) else {
-        return Vec::new();
-    };
-    let of_case = text.lines().filter_map(|l| l.strip_prefix(sought.case?)?.strip_prefix(' '));
-    let of_case: Vec<Mapping> = of_case.filter_map(|line| serde_json::from_str(line).ok()).collect();
-    if !of_case.is_empty() {
-        let shipped = |mapping| Known { mapping, source: Source::Shipped(name) };
-        return of_case.into_iter().map(shipped).collect();
+    let Some((found, (name, text))) = of_case(&SHIPPED, sought, device) else { return Vec::new() };
+    if !found.is_empty() {
+        return found;
     }
     let sizes = staged_tiling_sizes(form);
     let over_modes = with_modes(form);

@@ -362,7 +362,10 @@ fn what_is_shipped_replays(operator: Operator) {
             assert_eq!(known[0].mapping, mappings[0], "{case}");
             let attempt = |k: &Known| mapped(form, &k.mapping, &card, &Options::default());
             let of_jit = first(without_setup(known), attempt).unwrap().0.mapping;
-            let others = mappings.iter().filter(|mapping| **mapping != of_jit);
+            let sought = Sought { case: Some(&case), dim };
+            let by_entity = of_case(&BY_ENTITY, sought, &card).unwrap().0;
+            let by_entity: Vec<Mapping> = by_entity.into_iter().map(|known| known.mapping).collect();
+            let others = mappings.iter().chain(&by_entity).filter(|mapping| **mapping != of_jit);
             for mapping in others.chain([&of_jit]) {
                 replays(form, mapping, &case);
             }
@@ -415,8 +418,27 @@ fn what_was_tuned_here_comes_first() {
     of_file.workload.kernel.push_str(" n_cells=8");
     let tuned = Known { mapping: cells(32), source: Source::Tuned { median_s: 0.9 } };
     assert_eq!(of(&[fast.clone(), of_file]), tuned);
-    let found = of(&[slow, elsewhere, coarser, fast]);
-    assert_eq!(found, Known { mapping: cells(16), source: Source::Tuned { median_s: 1.0 } });
+    // so do trials of other numbers, if these are asked for
+    let mut numbered = record(&lowered, "a processor", cells(128), 0.05);
+    numbered.workload.numbering = crate::tuning::numbering(NumberingOrder::ByEntity);
+    let records = [slow, elsewhere, coarser, fast, numbered];
+    let found = known(kernel, sought, &host, &records);
+    assert_eq!(found[0], Known { mapping: cells(16), source: Source::Tuned { median_s: 1.0 } });
+    let by_entity = by_entity(kernel, sought, &host, &records, found.clone());
+    assert_eq!(by_entity[0], Known { mapping: cells(128), source: Source::Tuned { median_s: 0.05 } });
+    assert_eq!(by_entity[1..], found);
+}
+
+#[test]
+fn numbers_by_entity_have_mappings_of_their_own() {
+    let card = device("NVIDIA H200", Backend::Cuda, "sm_90a");
+    let sought = Sought { case: Some("laplace.3D.P3"), dim: 3 };
+    let lowered = lowered(Operator::Laplace, 3, 3, QuadratureScheme::XiaoGimbutas).lowered;
+    let others = known(&lowered, sought, &card, &[]);
+    let found = by_entity(&lowered, sought, &card, &[], others.clone());
+    let parts = [4, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1];
+    assert_eq!(found[0].mapping.with_parts(&parts).as_ref(), Some(&found[0].mapping));
+    assert_eq!(found[1..], others);
 }
 
 /// A candidate that is the default comes to the front; one that is none of them is added there.
