@@ -79,6 +79,9 @@ pub fn run(args: &SolveArgs) -> Result<(), Failure> {
     if args.multigrid {
         return super::solve_multigrid::run(args);
     }
+    if args.problem == "stokes" {
+        return Err(Failure::Usage("`stokes` is solved without a matrix; needed --multigrid".into()));
+    }
     let problem: BoundaryValueProblem = args.problem.parse().map_err(|e| Failure::Usage(format!("{e}")))?;
     let options = options(args, problem)?;
     let progress = Progress::of_long_stages();

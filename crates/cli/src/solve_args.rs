@@ -23,6 +23,9 @@ Problems (Trotter et al. 2023):
                     Wells 2012)
   twist             the same body without forces, a hundredth of that motion (a demonstration of
                     DOLFINx)
+Another one, with --multigrid alone (Cui & Kanschat 2024):
+  stokes            -div grad u + grad p = f, div u = 0, u = 0 on the boundary; f turns the fluid
+                    about the middle; Raviart-Thomas elements and discontinuous pressures
 
 Examples:
   kingpost solve hyperelasticity --mesh meshes/bracket.msh --degree 1 --vtu bracket.vtu
@@ -36,9 +39,10 @@ Examples:
   kingpost solve poisson --multigrid --method gmres --precision mixed --degree 3
   kingpost solve poisson --multigrid --degree 3 --deform 0.2 --jump 100
   kingpost solve poisson --multigrid --degree 3 --mesh meshes/bend.msh --cells 16 --vtu bend.vtu
-  kingpost solve poisson --multigrid --degree 7 --cells 32 --devices cuda:0,cuda:1")]
+  kingpost solve poisson --multigrid --degree 7 --cells 32 --devices cuda:0,cuda:1
+  kingpost solve stokes --multigrid --degree 2 --dim 2 --cells 32 --precision mixed")]
 pub struct SolveArgs {
-    /// A problem by name: poisson, hyperelasticity, twist
+    /// A problem by name: poisson, hyperelasticity, twist, stokes
     #[arg(value_name = "PROBLEM")]
     pub(super) problem: String,
     /// Polynomial degree of the elements

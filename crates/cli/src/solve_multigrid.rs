@@ -38,6 +38,7 @@ impl From<MultigridError> for Failure {
             | MultigridError::MeshDimension { .. }
             | MultigridError::MeshSize { .. }
             | MultigridError::NoMesh
+            | MultigridError::Source { .. }
             | MultigridError::MeshCells { .. }
             | MultigridError::IrregularVertex { .. }
             | MultigridError::NoBox { .. }
@@ -60,9 +61,12 @@ impl From<MultigridError> for Failure {
 
 /// Solves for a source of 1.
 pub(super) fn run(args: &SolveArgs) -> Result<(), Failure> {
+    if args.problem == "stokes" {
+        return super::solve_stokes::run(args);
+    }
     if args.problem != "poisson" {
         return Err(Failure::Usage(format!(
-            "`{}` has no multigrid; needed poisson, or leave --multigrid out",
+            "`{}` has no multigrid; needed poisson or stokes, or leave --multigrid out",
             args.problem
         )));
     }

@@ -167,6 +167,19 @@ pub enum MultigridError {
     /// The maps of cells cannot be evaluated.
     #[error(transparent)]
     Element(#[from] ElementError),
+    /// A term of a force that does not suit the dimension.
+    #[error(
+        "a force along axis {component}, a product of functions of {coordinates} coordinates: needed an axis \
+         below {axes} and {axes} functions"
+    )]
+    Source {
+        /// The axis.
+        component: usize,
+        /// Functions of the term.
+        coordinates: usize,
+        /// The dimension.
+        axes: usize,
+    },
     /// Integrals on a mesh without a deformed mesh.
     #[error("a source by its values at the nodes: needed a solver on a deformed mesh")]
     NoMesh,

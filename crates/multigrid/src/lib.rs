@@ -46,6 +46,7 @@ pub mod schedules;
 mod slabs;
 mod smoother;
 mod solver;
+pub mod stokes;
 mod structure;
 mod tensor;
 mod texts;

@@ -251,7 +251,7 @@ impl Line {
 }
 
 /// The matrix of two cells side by side.
-fn of_patch(k: usize, cell: &Matrix) -> Matrix {
+pub(crate) fn of_patch(k: usize, cell: &Matrix) -> Matrix {
     let of = |first: usize, i: usize, j: usize| {
         let inside = |at: usize| at.checked_sub(first).filter(|at| *at <= k);
         inside(i).zip(inside(j)).map_or(0.0, |(i, j)| cell.at(i, j))
@@ -284,7 +284,11 @@ fn blending(k: usize, mass: &Matrix, stiffness: &Matrix) -> Result<[Matrix; 2], 
 }
 
 /// The generalised eigenproblem of the inner nodes, by Cholesky factors of the mass matrix.
-fn eigenpairs(k: usize, mass: &Matrix, stiffness: &Matrix) -> Result<(Matrix, Vec<f64>), MultigridError> {
+pub(crate) fn eigenpairs(
+    k: usize,
+    mass: &Matrix,
+    stiffness: &Matrix,
+) -> Result<(Matrix, Vec<f64>), MultigridError> {
     let n = 2 * k - 1;
     let inner = |matrix: &Matrix| DMatrix::from_fn(n, n, |i, j| matrix.at(i + 1, j + 1));
     let factors = Cholesky::new(inner(mass)).ok_or(MultigridError::NotPositive(k))?;

@@ -26,12 +26,15 @@ const fn takes_places(element: Element) -> bool {
 pub fn read_lines(s: &mut Schedule, contractions: &[Contraction]) -> Steps {
     for (along, lanes, read) in contractions {
         let Some(line) = lanes.last() else { continue };
-        for array in *read {
-            let name = format!("line_{array}_{along}");
-            s.prefetch_as(PrefetchArray::new(*array, *line, AddressSpace::Private), &name)?;
-        }
+        read.iter().try_for_each(|array| read_line(s, array, line, along))?;
     }
     Ok(())
+}
+
+/// What a line along a loop reads of an array, in registers.
+pub(crate) fn read_line(s: &mut Schedule, array: &str, line: &str, along: &str) -> Steps {
+    let name = format!("line_{array}_{along}");
+    s.prefetch_as(PrefetchArray::new(array, line, AddressSpace::Private), &name).map(drop)
 }
 
 /// Takes several patches to a group, each with local arrays of its own: the names of the loop over
@@ -153,11 +156,20 @@ pub fn pad_as_a_patch(s: &mut Schedule, array: &str, axes: usize, side: i64) -> 
 fn place(s: &mut Schedule, plan: &Plan, blocks: &[String], more: &'static [&'static str]) -> Steps {
     let lanes = plan.contractions.iter().map(|(_, lanes, _)| *lanes);
     let copies = &plan.copies[1..];
-    for depth in 0..copies.len() {
-        let at = |nest: &[&'static str]| nest.iter().rev().nth(depth).copied();
-        let along = lanes.clone().chain([copies, more]).filter_map(at);
-        let along: Vec<&str> = along.filter(|name| s.kernel().iname(name).is_some()).collect();
-        s.apply(Tag::all(along, AxisTag::Local(depth as u8)))?;
+    let at = |depth: usize| {
+        let along = lanes.clone().chain([copies, more]);
+        along.filter_map(|nest| nest.iter().rev().nth(depth)).map(|name| (*name).to_owned()).collect()
+    };
+    let lanes: Vec<Vec<String>> = (0..copies.len()).map(at).collect();
+    place_lanes(s, &lanes, blocks)
+}
+
+/// Loops on each axis of a group, and everything inside the blocks that has no axis written out.
+pub(crate) fn place_lanes(s: &mut Schedule, lanes: &[Vec<String>], blocks: &[String]) -> Steps {
+    for (axis, along) in lanes.iter().enumerate() {
+        let along = along.iter().filter(|name| s.kernel().iname(name).is_some()).cloned();
+        let along: Vec<String> = along.collect();
+        s.apply(Tag::all(along, AxisTag::Local(axis as u8)))?;
     }
     let rest: Vec<String> =
         s.kernel().inames.values().filter(|i| i.tag == AxisTag::Sequential).map(|i| i.name.clone()).collect();

@@ -2069,6 +2069,23 @@ fn tuning_an_exported_form_stops_without_complaint() {
 }
 
 #[test]
+fn stokes_is_solved_by_multigrid() {
+    let solve = ["solve", "stokes", "--multigrid", "--cells", "4", "--device", "c", "--dim", "2"];
+    let text = good(&[&solve[..], &["--precision", "mixed"]].concat());
+    assert!(text.contains("RT1 and Q1 on each cell") && text.contains("2 levels from 2 a side on"), "{text}");
+    for options in
+        [&["--nested"][..], &["--deform", "0.1"], &["--smoother", "point"], &["--method", "full-multigrid"]]
+    {
+        let error = bad(&[&solve[..], options].concat(), 2);
+        assert!(error.contains("needed `stokes` without it"), "{error}");
+    }
+    let error = bad(&["solve", "stokes"], 2);
+    assert!(error.contains("needed --multigrid"), "{error}");
+    let error = bad(&[&solve[..], &["--degree", "8"]].concat(), 2);
+    assert!(error.contains("needed a degree from 1 to 7"), "{error}");
+}
+
+#[test]
 fn poisson_is_solved_by_multigrid() {
     let args =
         ["solve", "poisson", "--multigrid", "--degree", "3", "--cells", "8", "--device", "c", "--dim", "2"];

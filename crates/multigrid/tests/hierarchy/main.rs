@@ -10,4 +10,6 @@ mod operators;
 mod reference;
 mod slabs;
 mod smoothers;
+mod stokes;
+mod stokes_reference;
 mod tables;

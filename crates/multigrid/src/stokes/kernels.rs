@@ -1,0 +1,238 @@
+//! The kernels of Stokes' equations as texts, and how they are mapped onto a device.
+
+use super::StokesLine;
+use crate::kernels::of_text;
+use crate::lines::{in_patches, place_lanes, read_line, share};
+use crate::schedules::mapped;
+use crate::{Dimension, Element, MultigridError, Precision, Steps};
+use kingpost_codegen::{Options, Program, generate};
+use kingpost_ir::{AddressSpace, AxisTag};
+use kingpost_primitives::primitives::{AliasStorage, FixArgument, MakeAtomic, SetAddressSpace, Tag};
+use kingpost_primitives::{Schedule, ScheduleSteps, Selection};
+use kingpost_runtime::Backend;
+
+/// What a kernel of a level does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StokesOperation {
+    /// `r = beta b - alpha A x`.
+    Residual,
+    /// `x += A^-1 r` on the patches of a colour.
+    Solve,
+    /// `x += P xc`, of a level with half as many cells a side.
+    Prolongate,
+    /// `rc += P^T r`.
+    Restrict,
+}
+
+/// How many cells or patches a work-group has on a card.
+const WORK_ITEMS: usize = 128;
+
+/// A nest: the axis of the loop that each line goes along, and what a line reads into registers.
+type Nest = (usize, &'static [&'static str]);
+
+const SOLVE_2D: [Nest; 15] = [
+    (1, &[]),
+    (1, &[]),
+    (1, &[]),
+    (0, &["a0"]),
+    (0, &["a1"]),
+    (0, &["a2", "v0"]),
+    (1, &[]),
+    (0, &["q"]),
+    (1, &["q"]),
+    (0, &["w0"]),
+    (0, &["w1"]),
+    (0, &["q"]),
+    (1, &["f0"]),
+    (1, &["f1"]),
+    (1, &["f2"]),
+];
+
+const SOLVE_3D: [Nest; 28] = [
+    (2, &[]),
+    (2, &[]),
+    (2, &[]),
+    (2, &[]),
+    (1, &["a0"]),
+    (1, &["a1"]),
+    (1, &["a2"]),
+    (1, &["a3"]),
+    (0, &["b0"]),
+    (0, &["b1"]),
+    (0, &["b2"]),
+    (0, &["b3", "v0"]),
+    (2, &[]),
+    (0, &["q"]),
+    (1, &["q"]),
+    (2, &["q"]),
+    (0, &["w0"]),
+    (0, &["w1"]),
+    (0, &["w2"]),
+    (0, &["q"]),
+    (1, &["f0"]),
+    (1, &["f1"]),
+    (1, &["f2"]),
+    (1, &["f3"]),
+    (2, &["g0"]),
+    (2, &["g1"]),
+    (2, &["g2"]),
+    (2, &["g3"]),
+];
+
+/// Arrays that take turns in local memory.
+const TURNS_2D: [&[&str]; 6] =
+    [&["a0", "w0"], &["v0", "f0"], &["a1", "w1"], &["v1", "f1"], &["a2", "q"], &["s", "f2"]];
+const TURNS_3D: [&[&str]; 8] = [
+    &["a0", "v0", "f0"],
+    &["b0", "w0", "g0"],
+    &["a1", "v1", "f1"],
+    &["b1", "w1", "g1"],
+    &["a2", "v2", "f2"],
+    &["b2", "w2", "g2"],
+    &["a3", "s", "f3"],
+    &["b3", "q", "g3"],
+];
+
+impl StokesOperation {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Residual, Self::Solve, Self::Prolongate, Self::Restrict];
+
+    const fn text(self, dimension: Dimension) -> &'static str {
+        match (self, dimension) {
+            (Self::Residual, Dimension::Two) => include_str!("../../kernels/stokes_residual_2d.kingpost"),
+            (Self::Residual, Dimension::Three) => include_str!("../../kernels/stokes_residual_3d.kingpost"),
+            (Self::Solve, Dimension::Two) => include_str!("../../kernels/stokes_solve_2d.kingpost"),
+            (Self::Solve, Dimension::Three) => include_str!("../../kernels/stokes_solve_3d.kingpost"),
+            (Self::Prolongate, Dimension::Two) => include_str!("../../kernels/stokes_prolongate_2d.kingpost"),
+            (Self::Prolongate, Dimension::Three) => {
+                include_str!("../../kernels/stokes_prolongate_3d.kingpost")
+            }
+            (Self::Restrict, Dimension::Two) => include_str!("../../kernels/stokes_restrict_2d.kingpost"),
+            (Self::Restrict, Dimension::Three) => include_str!("../../kernels/stokes_restrict_3d.kingpost"),
+        }
+    }
+
+    /// The nests in the order of the text: their number ends the names of their loops.
+    fn nests(self, dimension: Dimension) -> Vec<Nest> {
+        let axes = dimension.axes();
+        let lines = |axis: usize, count: usize| vec![(axis, &[][..]); count];
+        match (self, dimension) {
+            (Self::Residual, _) => lines(axes - 1, axes + 1),
+            (Self::Solve, Dimension::Two) => SOLVE_2D.to_vec(),
+            (Self::Solve, Dimension::Three) => SOLVE_3D.to_vec(),
+            (Self::Prolongate, _) => lines(axes - 1, axes * (axes + 1)),
+            // values that are added under a condition keep the order of the text
+            (Self::Restrict, _) => lines(0, axes * (axes + 1)),
+        }
+    }
+}
+
+/// Elements with as many nodes along a line as there are unknowns along the axis of a component.
+pub(super) const fn continuous(element: Element) -> Element {
+    Element { dimension: element.dimension, degree: element.degree + 1 }
+}
+
+/// The schedule of an operation: every loop in order where each group has one work-item, as on
+/// processors, or a work-item for each line of nodes. The steps that run patches in parallel prove that
+/// those of one colour touch no unknown of each other.
+///
+/// # Errors
+/// A text that is no kernel, a step that is refused: bugs.
+pub fn schedule(
+    operation: StokesOperation,
+    element: Element,
+    precision: Precision,
+    backend: Backend,
+) -> Result<Schedule, MultigridError> {
+    let (dimension, continuous) = (element.dimension, continuous(element));
+    let s = of_text(operation.text(dimension), continuous, precision)?;
+    mapped(s, dimension, None, |s, blocks| {
+        if operation == StokesOperation::Restrict {
+            for component in 0..dimension.axes() {
+                s.apply(MakeAtomic { insns: Selection::Insn(format!("add{component}")) })?;
+            }
+        }
+        match backend {
+            Backend::C => Ok(()),
+            Backend::OpenCl | Backend::Cuda => lines(s, (operation, element, precision), blocks),
+        }
+    })
+}
+
+/// The code of an operation.
+///
+/// # Errors
+/// As [`schedule`], and code that cannot be generated.
+pub fn program(
+    operation: StokesOperation,
+    element: Element,
+    precision: Precision,
+    backend: Backend,
+) -> Result<Program, MultigridError> {
+    let schedule = schedule(operation, element, precision, backend)?;
+    Ok(generate(schedule.kernel(), backend.target(), &Options::default())?)
+}
+
+/// A work-item for each line, everything along it written out.
+fn lines(
+    s: &mut Schedule,
+    (operation, element, precision): (StokesOperation, Element, Precision),
+    blocks: &[String],
+) -> Result<(), MultigridError> {
+    let axes = element.dimension.axes();
+    if operation == StokesOperation::Solve {
+        fix_matrices(s, element, precision)?;
+    }
+    let mut lanes = vec![Vec::new(); axes - 1];
+    for (at, (axis, read)) in operation.nests(element.dimension).into_iter().enumerate() {
+        let name = |axis: usize| format!("{}_{at}", ["i", "j", "k"][axis]);
+        let others: Vec<String> = (0..axes).rev().filter(|other| *other != axis).map(name).collect();
+        s.reorder(others.iter().cloned().chain([name(axis)]))?;
+        let line = name(if axis == 0 { 1 } else { 0 }); // the innermost of the others
+        read.iter().try_for_each(|array| read_line(s, array, &line, &name(axis)))?;
+        lanes.iter_mut().zip(others.into_iter().rev()).for_each(|(lanes, lane)| lanes.push(lane));
+    }
+    let local = share(s, 2)?;
+    let side = match operation {
+        StokesOperation::Residual => 2 * element.degree + 3,
+        StokesOperation::Solve | StokesOperation::Prolongate | StokesOperation::Restrict => {
+            2 * element.degree + 2
+        }
+    };
+    let of_block = side.pow(axes as u32 - 1);
+    if let Some(block) = blocks.last().filter(|_| 2 * of_block <= WORK_ITEMS) {
+        let [group, inner] = in_patches(s, block, (WORK_ITEMS / of_block) as u32, &local)?;
+        s.apply(Tag::all([inner], AxisTag::Local(axes as u8 - 1)))?;
+        s.rename_loop(group, block.as_str())?;
+    }
+    if operation == StokesOperation::Solve {
+        take_turns(s, element.dimension)?;
+    }
+    place_lanes(s, &lanes, blocks)?;
+    Ok(())
+}
+
+fn take_turns(s: &mut Schedule, dimension: Dimension) -> Steps {
+    let turns: &[&[&str]] = match dimension {
+        Dimension::Two => &TURNS_2D,
+        Dimension::Three => &TURNS_3D,
+    };
+    for turn in turns {
+        s.apply(AliasStorage::new(turn.iter().copied(), format!("in_turn_{}", turn[0])))?;
+    }
+    Ok(())
+}
+
+/// Matrices whose entries all work-items read together, as tables of constant memory.
+fn fix_matrices(s: &mut Schedule, element: Element, precision: Precision) -> Result<(), MultigridError> {
+    let line = StokesLine::new(element.degree)?;
+    for (name, matrix) in [("T", &line.normal_modes), ("S", &line.modes)] {
+        let rounded = |x: &f64| match precision {
+            Precision::Double => *x,
+            Precision::Single => f64::from(*x as f32),
+        };
+        s.apply(FixArgument::real(name, matrix.entries.iter().map(rounded)))?;
+        s.apply(SetAddressSpace::new(name, AddressSpace::Constant))?;
+    }
+    Ok(())
+}
