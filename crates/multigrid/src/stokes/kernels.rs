@@ -117,7 +117,8 @@ impl StokesOperation {
         let axes = dimension.axes();
         let lines = |axis: usize, count: usize| vec![(axis, &[][..]); count];
         match (self, dimension) {
-            (Self::Residual, _) => lines(axes - 1, axes + 1),
+            // each component along its own axis, then the divergence
+            (Self::Residual, _) => (0..axes).chain([0]).map(|axis| (axis, &[][..])).collect(),
             (Self::Solve, Dimension::Two) => SOLVE_2D.to_vec(),
             (Self::Solve, Dimension::Three) => SOLVE_3D.to_vec(),
             (Self::Prolongate, _) => lines(axes - 1, axes * (axes + 1)),
@@ -180,21 +181,21 @@ fn lines(
     blocks: &[String],
 ) -> Result<(), MultigridError> {
     let axes = element.dimension.axes();
-    if operation == StokesOperation::Solve {
-        fix_matrices(s, element, precision)?;
-    }
+    fix_matrices(s, element, precision)?;
     let mut lanes = vec![Vec::new(); axes - 1];
     for (at, (axis, read)) in operation.nests(element.dimension).into_iter().enumerate() {
         let name = |axis: usize| format!("{}_{at}", ["i", "j", "k"][axis]);
         let others: Vec<String> = (0..axes).rev().filter(|other| *other != axis).map(name).collect();
-        s.reorder(others.iter().cloned().chain([name(axis)]))?;
+        if operation != StokesOperation::Residual {
+            s.reorder(others.iter().cloned().chain([name(axis)]))?;
+        }
         let line = name(if axis == 0 { 1 } else { 0 }); // the innermost of the others
         read.iter().try_for_each(|array| read_line(s, array, &line, &name(axis)))?;
         lanes.iter_mut().zip(others.into_iter().rev()).for_each(|(lanes, lane)| lanes.push(lane));
     }
     let local = share(s, 2)?;
     let side = match operation {
-        StokesOperation::Residual => 2 * element.degree + 3,
+        StokesOperation::Residual => element.degree + 1,
         StokesOperation::Solve | StokesOperation::Prolongate | StokesOperation::Restrict => {
             2 * element.degree + 2
         }
@@ -226,7 +227,17 @@ fn take_turns(s: &mut Schedule, dimension: Dimension) -> Steps {
 /// Matrices whose entries all work-items read together, as tables of constant memory.
 fn fix_matrices(s: &mut Schedule, element: Element, precision: Precision) -> Result<(), MultigridError> {
     let line = StokesLine::new(element.degree)?;
-    for (name, matrix) in [("T", &line.normal_modes), ("S", &line.modes)] {
+    let known = [
+        ("T", &line.normal_modes),
+        ("S", &line.modes),
+        ("A", &line.stiffness),
+        ("M", &line.mass),
+        ("G", &line.gradient),
+    ];
+    for (name, matrix) in known {
+        if s.kernel().var(name).is_none() {
+            continue;
+        }
         let rounded = |x: &f64| match precision {
             Precision::Double => *x,
             Precision::Single => f64::from(*x as f32),
