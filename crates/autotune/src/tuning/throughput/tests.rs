@@ -97,9 +97,8 @@ fn transfers_by_entity_are_tried_where_numbers_are_by_entity() {
     let device = models.iter().find(|m| m.name == "H200").unwrap();
     let case = case(Operator::Mass, 3, 2, 3).in_order(NumberingOrder::ByEntity);
     let tried = candidates_on_mesh(&case, device, 48 << 10, 1).unwrap();
-    let in_parts =
-        |c: &Candidate| c.parameters.with_parts(&[4, 1, 1, 1, 1, 1, 1]).as_ref() == Some(&c.parameters);
-    assert!(tried.iter().any(in_parts));
+    let parts = [4, 1, 1, 1, 1, 1, 1];
+    assert!(tried.iter().any(|c| c.parameters.with_parts(&parts).as_ref() == Some(&c.parameters)));
 }
 
 #[test]
