@@ -47,6 +47,10 @@ fn is_given(spec: &ArgSpec) -> bool {
 
 /// Bytes of the scratch memory of a launch, for each argument of the plan that is such.
 pub(crate) fn scratch(exe: &Shared, args: &[(&str, Arg<'_>)]) -> Result<Vec<Option<u64>>, RuntimeError> {
+    // most kernels have none, and their arguments are checked when they are bound
+    if !exe.plan.args.iter().any(|spec| matches!(spec.kind, ArgKind::Scratch { .. })) {
+        return Ok(vec![None; exe.plan.args.len()]);
+    }
     let params = parameters(exe, &collect(exe, args)?)?;
     let bytes = |spec: &ArgSpec| match &spec.kind {
         ArgKind::Scratch { len, .. } => size(exe, spec, len, &params).map(Some),

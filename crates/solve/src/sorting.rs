@@ -5,8 +5,8 @@ use crate::pattern::{PatternKernels, too_many};
 use crate::{Call, SolveError};
 use kingpost_runtime::{Buffer, Device, download_values};
 
-/// Numbers that a work-item adds up in a scan.
-pub(crate) const BLOCK: usize = 64;
+/// Numbers that a work-group adds up in a scan.
+pub(crate) const BLOCK: usize = 4096;
 /// Keys that a work-item counts digits of when keys are sorted, and how many digits there are.
 pub(crate) const RUN: usize = 64;
 const DIGITS: usize = 32;

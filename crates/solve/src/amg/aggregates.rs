@@ -5,8 +5,9 @@ use crate::texts::{compiled, text};
 use crate::{BlockRows, Call, PatternKernels, SolveError, run};
 use kingpost_runtime::{Buffer, Device, Executable};
 
-/// Rounds after which the host asks whether a node is open: about as many suffice for meshes of any size.
-const ROUNDS: usize = 4;
+/// Rounds after which the host asks whether a node is open: about as many suffice for meshes of any size. The last ones
+/// read few rows.
+const ROUNDS: usize = 16;
 
 /// A node of the next level for each set of nodes, on the device.
 pub(super) struct Aggregates {
@@ -118,18 +119,18 @@ impl SetKernels {
         let n = matrix.rows;
         let (sizes, rows) = (matrix.sizes(), [&matrix.lists()[..], &[("kinds", kinds)]].concat());
         let integers = |n: usize| device.allocate(4 * n as u64);
-        let [keys, near, far, is_open] = [integers(n)?, integers(n)?, integers(n)?, integers(n)?];
+        let [keys, near, is_open] = [integers(n)?, integers(n)?, integers(n)?];
+        // what is largest around a node is not known yet
+        device.fill(&near, 0)?;
         let open = Scan::new(device, n)?;
         let arrays = [("row_starts", &**matrix.row_starts), ("kinds", kinds), ("keys", &keys)];
         let mut calls = vec![Call::of(&self.keys, &sizes, &arrays)];
         loop {
             let round = || {
-                let around = |numbers, largest| {
-                    let arrays = [("numbers", numbers), ("largest", largest)];
-                    Call::of(&self.largest, &sizes, &[&rows[..], &arrays].concat())
-                };
-                let arrays = [("largest", &far), ("keys", &keys), ("is_open", &is_open)];
-                [around(&keys, &near), around(&near, &far), Call::of(&self.choose, &sizes[..1], &arrays)]
+                let of_keys = [("keys", &keys), ("largest", &near)];
+                let around = Call::of(&self.largest, &sizes, &[&rows[..], &of_keys].concat());
+                let of_open = [&rows[..], &of_keys, &[("is_open", &is_open)]].concat();
+                [around, Call::of(&self.choose, &sizes, &of_open)]
             };
             calls.extend((0..ROUNDS).flat_map(|_| round()));
             open.push_total(lists, &is_open, &mut calls);

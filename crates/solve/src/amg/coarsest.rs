@@ -2,8 +2,8 @@
 
 use super::level::Smoother;
 use crate::texts::{compiled, text};
-use crate::{BlockRows, Call, Operator, Queue, Smoothing, SolveError};
-use kingpost_runtime::{Buffer, Device, Executable, buffer_of};
+use crate::{BlockRows, Call, Operator, Queue, Smoothing, SolveError, run};
+use kingpost_runtime::{Backend, Buffer, Device, Executable, buffer_of, download_values};
 use nalgebra::DMatrix;
 
 /// Unknowns of a matrix that is inverted, at most: beyond it the inverse takes longer than a solve.
@@ -34,12 +34,30 @@ impl Coarsest {
         if matrix.unknowns() > INVERTED {
             return Ok(Self::Smoothed(Box::new(Smoother::new(device, matrix, is_finest, ratio)?)));
         }
+        let multiply = compiled(device, text!("dense_product"))?;
+        if let Some(inverse) = inverse_on(device, matrix, is_finest)? {
+            return Ok(Self::Inverse(inverse, multiply));
+        }
         let mut dense = matrix.dense(device)?;
         if !is_finest {
             complete(&mut dense);
         }
-        let multiply = compiled(device, text!("dense_product"))?;
         Ok(Self::Inverse(buffer_of(device, inverted(dense).as_slice())?, multiply))
+    }
+
+    /// Compiles what inverts matrices of blocks of `side` rows.
+    ///
+    /// # Errors
+    /// A device that refuses a kernel.
+    pub fn prepare(device: &dyn Device, side: usize) -> Result<[Executable; 2], SolveError> {
+        // work-items, by 32
+        let group = match device.info().backend {
+            Backend::Cuda => "32",
+            Backend::C | Backend::OpenCl => "8",
+        };
+        let dense = text!("dense_matrix").replace("SIDE", &side.to_string());
+        let invert = text!("inverse_matrix").replace("GROUP", group);
+        Ok([compiled(device, &dense)?, compiled(device, &invert)?])
     }
 
     /// Bytes on the device, for a number of unknowns.
@@ -70,6 +88,27 @@ impl Coarsest {
             }
         }
     }
+}
+
+/// The inverse of a small matrix, found on the device; none of one that is not positive definite.
+fn inverse_on(
+    device: &dyn Device,
+    matrix: &BlockRows<'_>,
+    is_finest: bool,
+) -> Result<Option<Buffer>, SolveError> {
+    let n = matrix.unknowns();
+    if n == 0 {
+        return Ok(None);
+    }
+    let [dense, invert] = Coarsest::prepare(device, matrix.side)?;
+    let (inverse, least) = (device.allocate(8 * (n * n) as u64)?, device.allocate(8)?);
+    let sizes = [&matrix.sizes()[..], &[("is_completed", usize::from(!is_finest))]].concat();
+    let arrays = [&matrix.lists()[..], &[("values", matrix.values), ("dense", &inverse)]].concat();
+    let dense = Call::of(&dense, &sizes, &arrays);
+    let invert = Call::of(&invert, &[("n", n)], &[("a", &inverse), ("least", &least)]);
+    run(device, &[dense, invert])?;
+    let least: Vec<f64> = download_values(device, &least)?;
+    Ok(least.iter().all(|pivot| *pivot > 0.0).then_some(inverse))
 }
 
 /// Makes entries of zero on the diagonal one, which are those of basis vectors of zeros.

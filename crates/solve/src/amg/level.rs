@@ -1,7 +1,9 @@
 //! A level of a hierarchy with a coarser one, all of whose numbers are found on the device.
 
+use super::coarsest::Coarsest;
+use super::multiply::MultiplyKernels;
 use super::sliced::{CycleKernels, Layout, Scaling, Sliced, Slices};
-use super::structure::{Structure, StructureKernels};
+use super::structure::{Product, Structure, StructureKernels};
 use crate::texts::{compiled, compiled_block_product, text};
 use crate::{
     BlockCsrOperator, BlockRows, Call, Chebyshev, ConjugateGradients, CycleNumbers, Eigenvalues,
@@ -10,8 +12,10 @@ use crate::{
 use kingpost_runtime::{Buffer, Device, Executable, check_interrupt};
 use rayon::join;
 
-/// Iterations that find the largest eigenvalue of a level.
-const ITERATIONS: usize = 12;
+/// Iterations that find the largest eigenvalue of a level, and how much larger it is than what they find: after six they
+/// find 0.944 of that of Poisson's equation on 60 divisions, after twelve 0.984.
+const ITERATIONS: usize = 6;
+const LARGER: f64 = 1.042;
 /// Columns of a basis that are this much shorter than the first are not independent.
 const DEPENDENT: f64 = 1e-8;
 
@@ -24,8 +28,8 @@ pub(super) struct NumberKernels {
     bases: Executable,
     smooth: Executable,
     transpose: Executable,
-    image: Executable,
-    coarse: Executable,
+    image: MultiplyKernels,
+    coarse: MultiplyKernels,
     invert: Executable,
 }
 
@@ -35,8 +39,8 @@ impl NumberKernels {
     /// # Errors
     /// A device that refuses them.
     pub fn new(device: &dyn Device, side: usize, width: usize) -> Result<Self, SolveError> {
-        let of = |text: &str, [height, middle, width]: [usize; 3]| {
-            let text = text.replace("HEIGHT", &height.to_string()).replace("MIDDLE", &middle.to_string());
+        let of = |text: &str, [height, _, width]: [usize; 3]| {
+            let text = text.replace("HEIGHT", &height.to_string());
             compiled(device, &text.replace("WIDTH", &width.to_string()).replace("SIDE", &side.to_string()))
         };
         let sides = [side, side, width];
@@ -47,8 +51,8 @@ impl NumberKernels {
             bases: of(text!("aggregation/orthonormal_bases"), sides)?,
             smooth: of(text!("aggregation/smoothed_interpolation"), sides)?,
             transpose: of(text!("aggregation/transposed_blocks"), sides)?,
-            image: of(text!("aggregation/block_matrix_product"), sides)?,
-            coarse: of(text!("aggregation/block_matrix_product"), [width, side, width])?,
+            image: MultiplyKernels::new(device, sides)?,
+            coarse: MultiplyKernels::new(device, [width, side, width])?,
             invert: compiled_inverse(device, side)?,
         })
     }
@@ -71,6 +75,7 @@ pub(super) fn prepare_cycles(
         ConjugateGradients::prepare(device)?;
         ConjugateGradients::new(device, 1, LinearOptions::default())?;
         compiled(device, text!("random_numbers"))?;
+        [side, width].into_iter().try_for_each(|side| Coarsest::prepare(device, side).map(drop))?;
         compiled(device, text!("dense_product"))
     };
     let products = || {
@@ -108,7 +113,8 @@ fn eigenvalues(
     inverse: &Buffer,
 ) -> Result<Vec<f64>, SolveError> {
     check_interrupt()?;
-    Eigenvalues::new(device, matrix.unknowns(), ITERATIONS)?.of(matrix.operator, inverse)
+    let found = Eigenvalues::new(device, matrix.unknowns(), ITERATIONS)?.of(matrix.operator, inverse)?;
+    Ok(found.into_iter().map(|value| LARGER * value).collect())
 }
 
 /// What smooths on a level.
@@ -220,15 +226,15 @@ impl Structure {
             * (2 * self.own.rows + self.sets.count + self.sets.n_members + self.own.n_blocks) as u64
             + self.interpolation.bytes()
             + self.restriction.bytes()
-            + self.image.bytes()
-            + self.coarse.bytes()
+            + [&self.image, &self.coarse].map(Product::bytes).iter().sum::<u64>()
             + 4 * self.interpolation.n_blocks as u64;
-        let numbers = 2 * self.interpolation.n_blocks * side * width + self.coarse.n_blocks * width * width;
+        let numbers =
+            2 * self.interpolation.n_blocks * side * width + self.coarse.pattern.n_blocks * width * width;
         let vectors = 2 * fine + (2 + width) * coarse;
         let [own, up, down] = &self.slices;
         let slices = own.bytes(side * side) + up.bytes(side * width) + down.bytes(side * width);
         let bases = self.sets.n_members * side * width;
-        let image = self.image.n_blocks * side * width;
+        let image = self.image.pattern.n_blocks * side * width;
         [lists + slices + 8 * (numbers + vectors) as u64, 8 * (bases + image) as u64]
     }
 }
@@ -280,7 +286,7 @@ impl Finder<'_> {
             spectrum: Spectrum { least: 0.0, largest: 0.0 },
             interpolation: blocks(&structure.interpolation, [*side, *width])?,
             restriction: blocks(&structure.restriction, [*width, *side])?,
-            coarse: blocks(&structure.coarse, [*width; 2])?,
+            coarse: blocks(&structure.coarse.pattern, [*width; 2])?,
             near: vector(below * width)?,
             kernels: CycleKernels::new(device, [own, up, down].map(|of| of.layout), [*side, *width])?,
             own: copy(own, [*side; 2], Scaling::Columns)?,
@@ -347,22 +353,12 @@ impl Finder<'_> {
         run(device, &[bases, smooth, transpose])?;
         drop(basis);
 
-        let of_image = numbers(image.n_blocks * side * width)?;
-        let b = [("b_starts", &*interpolation.starts), ("b_columns", &*interpolation.at)];
-        let b = [&b[..], &[("b", level.interpolation.values()), ("values", &of_image)]].concat();
-        let sizes = [("n", own.rows), ("n_middle", own.rows), ("n_a", own.n_blocks)];
-        let sizes = [&sizes[..], &[("n_b", interpolation.n_blocks), ("n_blocks", image.n_blocks)]].concat();
-        let multiply = Call::of(&kernels.image, &sizes, &[&image.places()[..], &a, &b].concat());
-        let a = [("a_starts", &*restriction.starts), ("a_columns", &*restriction.at)];
-        let a = [&a[..], &[("a", level.restriction.values())]].concat();
-        let b = [("b_starts", &*image.starts), ("b_columns", &*image.at), ("b", &of_image)];
-        let to = [("values", level.coarse.values())];
-        let sizes = [("n", coarse.rows), ("n_middle", own.rows), ("n_a", restriction.n_blocks)];
-        let sizes = [&sizes[..], &[("n_b", image.n_blocks), ("n_blocks", coarse.n_blocks)]].concat();
-        let project = Call::of(&kernels.coarse, &sizes, &[&coarse.places()[..], &a, &b, &to].concat());
+        let of_image = numbers(image.pattern.n_blocks * side * width)?;
+        let up = (interpolation, level.interpolation.values());
+        let down = (restriction, level.restriction.values());
         let all = [
-            multiply,
-            project,
+            kernels.image.call([(own, matrix.values), up], (image, &of_image)),
+            kernels.coarse.call([down, (&image.pattern, &of_image)], (coarse, level.coarse.values())),
             level.take(matrix.values),
             level.up.fill(level.interpolation.values(), Some(&level.inverse)),
             level.down.fill(level.restriction.values(), None),

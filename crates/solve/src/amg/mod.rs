@@ -3,6 +3,7 @@
 mod aggregates;
 mod coarsest;
 mod level;
+mod multiply;
 mod near_kernel;
 mod places;
 mod sliced;
@@ -188,7 +189,8 @@ impl Amg {
             size.bytes += bytes;
             size.fits(passing, (available(device), &device.info().name))?;
             size.unknowns.push(structure.sets.count * width);
-            size.operator_complexity += (structure.coarse.n_blocks * width * width) as f64 / entries.max(1.0);
+            size.operator_complexity +=
+                (structure.coarse.pattern.n_blocks * width * width) as f64 / entries.max(1.0);
             levels.push(finder.level(structure, levels.is_empty(), &own, near)?);
             threshold /= 2.0;
         }

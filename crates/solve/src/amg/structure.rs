@@ -13,8 +13,8 @@ use std::sync::Arc;
 /// Blocks this much smaller than those on the diagonal are roundings.
 const ROUNDING: f64 = 1e-13;
 
-/// Slices of the rows of products on a card, which have one remainder each.
-const FEW: usize = 8;
+/// Slices of the rows of products on a card, which have one remainder each: a power of two.
+pub(super) const FEW: usize = 8;
 /// Rows from which on a card finds columns of products by rows instead of work-groups.
 const LARGE: usize = 1 << 17;
 
@@ -29,6 +29,18 @@ enum Way {
     ByGroups,
 }
 
+impl Way {
+    /// Columns of a slice that a pass finds: a slice has fewer on average, and so has a row.
+    const fn kept(self, slices: usize) -> usize {
+        match self {
+            Self::ByRows => 16,
+            Self::OfSlices if slices == 1 => 16,
+            Self::OfSlices => 8,
+            Self::ByGroups => 0,
+        }
+    }
+}
+
 /// The kernels that find where a product has blocks, in slices.
 struct ProductKernels {
     slices: usize,
@@ -40,10 +52,10 @@ struct ProductKernels {
 
 impl ProductKernels {
     fn new(device: &dyn Device, slices: usize, way: Way) -> Result<Self, SolveError> {
-        // a slice has fewer on average; one slice is a row
-        let kept = if slices == 1 { "16" } else { "8" };
         let of = |text: &str| {
-            let text = text.replace("KEPT", kept).replace("SLICES", &slices.to_string());
+            let text =
+                text.replace("KEPT", &way.kept(slices).to_string()).replace("SLICES", &slices.to_string());
+            let text = text.replace("SHIFT", &slices.ilog2().to_string());
             compiled(device, &text.replace("GROUP", &(128 / slices).to_string()))
         };
         let [count, fill] = match way {
@@ -73,6 +85,23 @@ pub(super) struct StructureKernels {
     missing: Executable,
 }
 
+/// Where a product of two matrices has blocks: in slices of its rows, of which each has a number of one remainder.
+/// Columns of a slice ascend.
+pub(super) struct Product {
+    pub pattern: Pattern,
+    /// Slices of a row.
+    pub count: usize,
+    /// First block of each slice, and the end of the last.
+    pub slices: Buffer,
+}
+
+impl Product {
+    /// Bytes of its lists.
+    pub const fn bytes(&self) -> u64 {
+        self.pattern.bytes() + 4 * (self.count * self.pattern.rows + 1) as u64
+    }
+}
+
 /// What a level shares with those of other matrices whose connections are the same: all but numbers.
 pub(super) struct Structure {
     pub sets: Aggregates,
@@ -83,8 +112,8 @@ pub(super) struct Structure {
     /// The block of the interpolation that each block of the restriction is.
     pub transposes: Buffer,
     /// Of the matrix times the interpolation.
-    pub image: Pattern,
-    pub coarse: Pattern,
+    pub image: Product,
+    pub coarse: Product,
     /// Of the matrix, the interpolation and the restriction, for cycles.
     pub slices: [Slices; 3],
 }
@@ -174,8 +203,9 @@ impl StructureKernels {
             Some(_) | None => self.products.each_ref(),
         };
         let lists = &interpolation.starts;
-        let (image, slices) = self.product(device, with_matrix, [&own, &interpolation], lists)?;
-        let (coarse, _) = self.product(device, with_restriction, [&restriction, &image], &slices)?;
+        let image = self.product(device, with_matrix, [&own, &interpolation], lists)?;
+        let of_both = [&restriction, &image.pattern];
+        let coarse = self.product(device, with_restriction, of_both, &image.slices)?;
         let slices = self.slices(device, [&own, &interpolation, &restriction], of_cycles)?;
         Ok(Structure { sets, own, interpolation, restriction, transposes, image, coarse, slices })
     }
@@ -294,15 +324,14 @@ impl StructureKernels {
         Ok((Pattern::new([of.columns, of.rows], n, [starts, at, owners]), from))
     }
 
-    /// Where the product of two matrices has blocks, of which the second has `lists` of columns that start there;
-    /// and where the slices of its rows start.
+    /// Where the product of two matrices has blocks, of which the second has `lists` of columns that start there.
     fn product(
         &self,
         device: &dyn Device,
         kernels: &ProductKernels,
         [a, b]: [&Pattern; 2],
         lists: &Buffer,
-    ) -> Result<(Pattern, Buffer), SolveError> {
+    ) -> Result<Product, SolveError> {
         let integers = |n: usize| device.allocate(4 * n as u64);
         let n_slices = kernels.slices * a.rows;
         let lengths = integers(n_slices + 1)?;
@@ -313,6 +342,11 @@ impl StructureKernels {
         }
         let shared = [("a_starts", &*a.starts), ("a_columns", &a.at)];
         let shared = [shared, [("b_starts", lists), ("b_columns", &b.at)]].concat();
+        // those of the first pass, which nobody looks for a second time
+        let lists = if kernels.way == Way::ByRows { a.rows } else { n_slices };
+        let firsts = integers(lists * kernels.way.kept(kernels.slices))?;
+        let firsts = (kernels.way != Way::ByGroups).then_some(("firsts", &firsts));
+        let shared = [&shared[..], firsts.as_slice()].concat();
         let count =
             |lengths| Call::of(&kernels.count, &sizes, &[&shared[..], &[("lengths", lengths)]].concat());
         let (slices, n_found) = self.starts(device, n_slices, count, &lengths)?;
@@ -323,7 +357,8 @@ impl StructureKernels {
         let arrays = [("starts", starts_of), ("found", &found), ("owners", &owners)];
         let fill = Call::of(&kernels.fill, &sizes, &[&shared[..], &arrays].concat());
         run(device, &[first, fill])?;
-        Ok((Pattern::new([a.rows, b.columns], n_found, [starts, found, owners]), slices))
+        let pattern = Pattern::new([a.rows, b.columns], n_found, [starts, found, owners]);
+        Ok(Product { pattern, count: kernels.slices, slices })
     }
 }
 
@@ -397,12 +432,11 @@ mod tests {
             let (left, right) = (upload(device, &a, 60), upload(device, &b, columns));
             let of = |way| ProductKernels::new(device, slices, way).unwrap();
             let what = format!("{name}, {slices}, seed {}", numbers.seed);
-            let (found, starts) =
-                structures.product(device, &of(first), [&left, &right], &right.starts).unwrap();
-            check(device, &found, &image, &what);
-            let (found, _) =
-                structures.product(device, &of(second), [&upload(device, &c, 150), &found], &starts).unwrap();
-            check(device, &found, &product(&c, &image), &what);
+            let found = structures.product(device, &of(first), [&left, &right], &right.starts).unwrap();
+            check(device, &found.pattern, &image, &what);
+            let both = [&upload(device, &c, 150), &found.pattern];
+            let found = structures.product(device, &of(second), both, &found.slices).unwrap();
+            check(device, &found.pattern, &product(&c, &image), &what);
         }
     }
 }
