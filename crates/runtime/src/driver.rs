@@ -133,6 +133,11 @@ pub(crate) trait Driver: Send + Sync {
     fn joules(&self) -> Option<f64> {
         None
     }
+    /// Puts launches on the default stream; false if the device does not run concurrently with the host,
+    /// and nothing was done.
+    fn put(&self, _calls: &[(&Self::Code, Call<'_, Self::Memory>)]) -> Result<bool, RuntimeError> {
+        Ok(false)
+    }
     /// Runs to the end and returns the seconds it took by the device's clock.
     fn run(&self, code: &Self::Code, call: &Call<'_, Self::Memory>) -> Result<f64, RuntimeError>;
     /// Most launches that [`Self::run_all`] takes: more are handed over in turns.
@@ -292,6 +297,15 @@ impl<D: Driver> Checked<D> {
             }
         };
         calls.chunks(self.driver.most_at_once()).map(in_turn).sum()
+    }
+
+    /// Puts launches on the default stream, or runs them.
+    pub(super) fn put(&self, calls: &[(&D::Code, Call<'_, D::Memory>)]) -> Result<(), RuntimeError> {
+        let is_put = {
+            let _turn = self.turn()?;
+            self.driver.put(calls)?
+        };
+        if is_put { Ok(()) } else { self.run(calls).map(drop) }
     }
 
     /// Runs launches: to the end of the last, or puts them on a stream, and then waits if asked to.

@@ -4,7 +4,7 @@ use crate::history::History;
 use crate::texts::{compiled, text};
 use crate::{
     Call, ConjugateGradients, LinearMethod, LinearOptions, LinearReport, Operator, Preconditioning, Queue,
-    SolveError, run,
+    SolveError, put, run,
 };
 use kingpost_runtime::{Buffer, Device, Executable, download_values};
 
@@ -294,7 +294,7 @@ impl<'d> Eigenvalues<'d> {
         let options = LinearOptions { relative: 0.0, look_every: iterations, ..LinearOptions::default() };
         let random = device.allocate(8 * n as u64)?;
         let draw = compiled(device, text!("random_numbers"))?;
-        run(device, &[Call::of(&draw, &[("n", n)], &[("x", &random)])])?;
+        put(device, &[Call::of(&draw, &[("n", n)], &[("x", &random)])])?;
         Ok(Self {
             solver: ConjugateGradients::new(device, n, options)?,
             random,

@@ -197,7 +197,7 @@ impl<'d> ConjugateGradients<'d> {
     ) -> Result<LinearReport, SolveError> {
         let mut guard = Guard::new(communicator);
         let before = communicator.seconds();
-        self.start(communicator, operator, preconditioning, b, x)?;
+        communicator.perform(&self.begin(operator, preconditioning, b, x)?)?;
         let mut history = History::new(self.options);
         let whole = self.queue(self.options.look_every, operator, preconditioning, x);
         let whole = match history.whole_looks() {
@@ -283,20 +283,20 @@ impl<'d> ConjugateGradients<'d> {
         x: &Buffer,
     ) -> Result<Vec<f64>, SolveError> {
         let alone = Alone::new(self.device);
-        self.start(&alone, operator, preconditioning, b, x)?;
-        alone.perform(&self.queue(self.options.look_every, operator, preconditioning, x))?;
+        let mut queue = self.begin(operator, preconditioning, b, x)?;
+        queue.append(self.queue(self.options.look_every, operator, preconditioning, x));
+        alone.perform(&queue)?;
         Ok(self.look(&alone, 0)?.eigenvalues())
     }
 
     /// The first direction and its sums, and the square of the residual that is small enough.
-    fn start(
-        &self,
-        communicator: &dyn Communicator,
+    fn begin<'a>(
+        &'a self,
         operator: &dyn Operator,
-        preconditioning: Preconditioning<'_>,
+        preconditioning: Preconditioning<'a>,
         b: &Buffer,
-        x: &Buffer,
-    ) -> Result<(), SolveError> {
+        x: &'a Buffer,
+    ) -> Result<Queue<'a>, SolveError> {
         let of_preconditioner = match preconditioning {
             Preconditioning::Diagonal(_) => None,
             Preconditioning::Operator(operator) => Some(operator.size()),
@@ -318,7 +318,7 @@ impl<'d> ConjugateGradients<'d> {
         let limit = Call::of(&self.limit, &self.sizes(0)[1..], &limit);
         let limit = limit.with("relative", self.options.relative.powi(2));
         queue.push(limit.with("absolute", self.options.absolute.powi(2)));
-        communicator.perform(&queue)
+        Ok(queue)
     }
 
     /// A number of iterations, after which [`ConjugateGradients::look`] has their sums.

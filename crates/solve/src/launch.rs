@@ -72,6 +72,15 @@ impl<'a> Call<'a> {
     }
 }
 
+/// Runs kernels one after the other, without a wait on a card: what is asked of it afterwards comes after them.
+///
+/// # Errors
+/// As [`Device::put_all`].
+pub(crate) fn put(device: &dyn Device, calls: &[Call<'_>]) -> Result<(), SolveError> {
+    let launches: Vec<Launch<'_>> = calls.iter().map(Call::launch).collect();
+    Ok(device.put_all(&launches)?)
+}
+
 /// Runs kernels one after the other and waits for the last; the seconds they took by the device's
 /// clock.
 ///

@@ -89,6 +89,7 @@ pub use form::{Argument, DeviceForm, FormPrograms};
 pub use found::{FormPatterns, FoundPattern, Patterns};
 pub use gmres::{Gmres, GmresOptions, PreconditionerSide};
 pub use iteration::NewtonOptions;
+pub(crate) use launch::put;
 pub use launch::{Call, run};
 pub use linear::LinearSolver;
 pub use newton::{Newton, NewtonSystem};

@@ -33,6 +33,11 @@ impl<'a> Queue<'a> {
         self.0.push(Item::Call(call));
     }
 
+    /// Appends all entries of another one.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
+    }
+
     /// Appends [`Item::Start`].
     pub fn start(&mut self, wire: &'a Wire) {
         self.0.push(Item::Start(wire));

@@ -273,6 +273,15 @@ impl Driver for CudaDriver {
         self.meter.get_or_init(|| Meter::of(self.info.uuid.as_deref()?)).as_ref()?.joules()
     }
 
+    fn put(&self, calls: &[(&CudaCode, Call<'_, CudaMemory>)]) -> Result<bool, RuntimeError> {
+        self.context.enter()?;
+        calls.iter().try_for_each(|(code, call)| {
+            code.running.store(true, Ordering::Relaxed);
+            self.launch(code, call, result::stream::null())
+        })?;
+        Ok(true)
+    }
+
     fn run(&self, code: &CudaCode, call: &Call<'_, CudaMemory>) -> Result<f64, RuntimeError> {
         self.stopwatch.measure(|| self.launch(code, call, result::stream::null()))
     }

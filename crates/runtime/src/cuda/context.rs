@@ -103,7 +103,9 @@ impl Context {
 
     /// Memory of at least some bytes.
     fn allocate(&self, bytes: u64) -> Result<sys::CUdeviceptr, DriverError> {
-        if let Some(block) = self.spare.take(bytes) {
+        // SAFETY: the context is current.
+        let wait = || unsafe { sys::cuCtxSynchronize() }.result().is_ok();
+        if let Some(block) = self.spare.take(bytes, wait) {
             return Ok(block);
         }
         // SAFETY: the context is current; nothing reads the memory before it is filled.
@@ -117,7 +119,7 @@ impl Context {
     /// Gives all memory that nobody uses back to the driver.
     fn free_spare(&self) {
         for block in self.spare.drain() {
-            // SAFETY: allocated in `allocate`, freed once; what used it was waited for.
+            // SAFETY: allocated in `allocate`, freed once; the driver waits for what uses it.
             let _ = unsafe { result::free_sync(block) };
         }
     }
@@ -184,7 +186,8 @@ impl CudaMemory {
         let bytes = Spare::size(bytes);
         let size = usize::try_from(bytes).map_err(|e| failed(e.to_string()))?;
         context.enter()?;
-        let pointer = match context.spare_of_host.take(bytes) {
+        // what is kept of it was waited for
+        let pointer = match context.spare_of_host.take(bytes, || true) {
             Some(block) => block,
             // SAFETY: the context is current; nothing reads the memory before it is filled. There
             // is one address space for all memory, as on each 64-bit system with a card since 2.0.
@@ -231,13 +234,8 @@ impl Drop for CudaMemory {
                 free_of_host(freed);
                 return;
             }
-            // the driver waits before it frees, and what is kept is lent at once
-            // SAFETY: the context is current.
-            let waited = unsafe { sys::cuCtxSynchronize() }.result().is_ok();
-            let freed =
-                if waited { context.spare.keep(self.bytes, self.pointer) } else { vec![self.pointer] };
-            for block in freed {
-                // SAFETY: allocated in `new`, freed once; every launch was waited for.
+            for block in context.spare.keep(self.bytes, self.pointer) {
+                // SAFETY: allocated in `new`, freed once; the driver waits for what uses it.
                 let _ = unsafe { result::free_sync(block) };
             }
         }

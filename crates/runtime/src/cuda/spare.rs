@@ -28,6 +28,8 @@ pub(super) struct Spare {
 #[derive(Default)]
 struct Blocks {
     of_size: BTreeMap<u64, Vec<CUdeviceptr>>,
+    /// With their sizes: what used them may not have ended.
+    lately: Vec<(u64, CUdeviceptr)>,
     bytes: u64,
 }
 
@@ -51,15 +53,25 @@ impl Spare {
         bytes.next_multiple_of(step)
     }
 
-    /// A block of a size, if one is there.
-    pub(super) fn take(&self, size: u64) -> Option<CUdeviceptr> {
+    /// A block of a size, if one is there. What may still use those that were freed lately ends with
+    /// `wait`, which says whether it could.
+    pub(super) fn take(&self, size: u64, wait: impl FnOnce() -> bool) -> Option<CUdeviceptr> {
         let mut blocks = self.blocks();
+        let is_free = blocks.of_size.get(&size).is_some_and(|free| !free.is_empty());
+        if !is_free {
+            if !blocks.lately.iter().any(|(of, _)| *of == size) || !wait() {
+                return None;
+            }
+            for (of, block) in take(&mut blocks.lately) {
+                blocks.of_size.entry(of).or_default().push(block);
+            }
+        }
         let block = blocks.of_size.get_mut(&size)?.pop()?;
         blocks.bytes -= size;
         Some(block)
     }
 
-    /// Keeps a block that nothing uses any more; the blocks that are to be freed. Where there is no
+    /// Keeps a block that its owner no longer uses; the blocks that are to be freed. Where there is no
     /// room, those before go, whose sizes nobody asked for.
     pub(super) fn keep(&self, size: u64, block: CUdeviceptr) -> Vec<CUdeviceptr> {
         if size == 0 || size > LONGEST.min(self.most) {
@@ -69,13 +81,14 @@ impl Spare {
         let freed = if is_full { self.drain().collect() } else { Vec::new() };
         let mut blocks = self.blocks();
         blocks.bytes += size;
-        blocks.of_size.entry(size).or_default().push(block);
+        blocks.lately.push((size, block));
         freed
     }
 
     /// All blocks, to be freed.
     pub(super) fn drain(&self) -> impl Iterator<Item = CUdeviceptr> + use<> {
-        take(&mut *self.blocks()).of_size.into_values().flatten()
+        let Blocks { of_size, lately, .. } = take(&mut *self.blocks());
+        of_size.into_values().flatten().chain(lately.into_iter().map(|(_, block)| block))
     }
 
     /// What a thread that panicked left is whole.
@@ -102,14 +115,23 @@ mod tests {
     fn blocks_are_lent_once_and_kept_up_to_a_share() {
         let spare = Spare::of(SHARE * 4096);
         assert!(spare.keep(1024, 1).is_empty() && spare.keep(1024, 2).is_empty());
-        let mut lent = [spare.take(1024), spare.take(1024)];
+        // nobody waits for blocks of another size, and none is lent before what used it has ended
+        let waits = std::cell::Cell::new(0);
+        let wait = || {
+            waits.set(waits.get() + 1);
+            true
+        };
+        let take = |size| spare.take(size, wait);
+        assert_eq!((take(512), waits.get()), (None, 0));
+        assert_eq!(spare.take(1024, || false), None);
+        let mut lent = [take(1024), take(1024)];
         lent.sort_unstable();
-        assert_eq!(lent, [Some(1), Some(2)]);
-        assert_eq!((spare.take(1024), spare.take(512)), (None, None));
+        assert_eq!((lent, waits.get()), ([Some(1), Some(2)], 1));
+        assert_eq!((take(1024), take(512)), (None, None));
         assert!(spare.keep(2048, 3).is_empty() && spare.keep(1024, 1).is_empty());
         // 4096 bytes are kept
-        assert_eq!(spare.keep(2048, 4), [1, 3]);
-        assert_eq!((spare.take(1024), spare.take(2048), spare.take(2048)), (None, Some(4), None));
+        assert_eq!(spare.keep(2048, 4), [3, 1]);
+        assert_eq!((take(1024), take(2048), take(2048)), (None, Some(4), None));
         assert_eq!((spare.keep(8192, 5), spare.keep(0, 6)), (vec![5], vec![6]));
         assert!(spare.keep(512, 7).is_empty());
         assert_eq!(spare.drain().collect::<Vec<_>>(), [7]);

@@ -2,7 +2,7 @@
 
 use crate::sorting::{Scan, Sort};
 use crate::texts::{compiled, text};
-use crate::{BlockRows, Call, PatternKernels, SolveError, run};
+use crate::{BlockRows, Call, PatternKernels, SolveError, put};
 use kingpost_runtime::{Buffer, Device, Executable};
 
 /// Rounds after which the host asks whether a node is open: about as many suffice for meshes of any size. The last ones
@@ -91,7 +91,7 @@ impl SetKernels {
         };
         // the second time for what roundings keep from being connected both ways
         calls.extend([join(&of, &other), join(&other, &of)]);
-        run(device, &calls)?;
+        put(device, &calls)?;
         let count = scan.total(device)?;
 
         let sort = Sort::new(device, count, n)?;
@@ -102,7 +102,7 @@ impl SetKernels {
         calls.push(lists.first_places((count + 1, &starts), (n, sorted)));
         let arrays = [("members", members), ("places", &places)];
         calls.push(Call::of(&self.places, &sizes[..1], &arrays));
-        run(device, &calls)?;
+        put(device, &calls)?;
         drop(calls);
         let [_, members] = sort.into_sorted();
         Ok(Aggregates { count, n_members: n, of, starts, members, places })
@@ -134,7 +134,7 @@ impl SetKernels {
             };
             calls.extend((0..ROUNDS).flat_map(|_| round()));
             open.push_total(lists, &is_open, &mut calls);
-            run(device, &calls)?;
+            put(device, &calls)?;
             // each round has a root, that of the largest key
             if open.total(device)? == 0 {
                 break;

@@ -2,7 +2,7 @@
 
 use super::level::Smoother;
 use crate::texts::{compiled, text};
-use crate::{BlockRows, Call, Operator, Queue, Smoothing, SolveError, run};
+use crate::{BlockRows, Call, Operator, Queue, Smoothing, SolveError, put};
 use kingpost_runtime::{Backend, Buffer, Device, Executable, buffer_of, download_values};
 use nalgebra::DMatrix;
 
@@ -106,7 +106,7 @@ fn inverse_on(
     let arrays = [&matrix.lists()[..], &[("values", matrix.values), ("dense", &inverse)]].concat();
     let dense = Call::of(&dense, &sizes, &arrays);
     let invert = Call::of(&invert, &[("n", n)], &[("a", &inverse), ("least", &least)]);
-    run(device, &[dense, invert])?;
+    put(device, &[dense, invert])?;
     let least: Vec<f64> = download_values(device, &least)?;
     Ok(least.iter().all(|pivot| *pivot > 0.0).then_some(inverse))
 }

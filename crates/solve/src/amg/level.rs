@@ -7,7 +7,7 @@ use super::structure::{Product, Structure, StructureKernels};
 use crate::texts::{compiled, compiled_block_product, text};
 use crate::{
     BlockCsrOperator, BlockRows, Call, Chebyshev, ConjugateGradients, CycleNumbers, Eigenvalues,
-    LinearOptions, Queue, SolveError, Spectrum, run,
+    LinearOptions, Queue, SolveError, Spectrum, put,
 };
 use kingpost_runtime::{Buffer, Device, Executable, check_interrupt};
 use rayon::join;
@@ -139,7 +139,7 @@ impl Smoother {
     ) -> Result<Self, SolveError> {
         let inverse = device.allocate(8 * matrix.unknowns() as u64)?;
         let kernel = compiled_inverse(device, matrix.side)?;
-        run(device, &[invert_diagonal(&kernel, matrix, is_finest, &inverse)])?;
+        put(device, &[invert_diagonal(&kernel, matrix, is_finest, &inverse)])?;
         let spectrum = Spectrum::of_upper(&eigenvalues(device, matrix, &inverse)?, ratio)?;
         Ok(Self { inverse, spectrum, steps: Chebyshev::new(device, matrix.unknowns())? })
     }
@@ -326,7 +326,7 @@ impl Finder<'_> {
         let NumberKernels { side, width, .. } = *kernels;
         let Structure { sets, own, interpolation, transposes, image, coarse, restriction, .. } =
             &level.structure;
-        run(device, &[invert_diagonal(&kernels.invert, matrix, level.is_finest, &level.inverse)])?;
+        put(device, &[invert_diagonal(&kernels.invert, matrix, level.is_finest, &level.inverse)])?;
         let values = eigenvalues(device, matrix, &level.inverse)?;
         level.spectrum = Spectrum::of_upper(&values, self.ratio)?;
         let omega = 4.0 / (3.0 * Spectrum::of_upper(&values, 1.0)?.largest);
@@ -350,7 +350,7 @@ impl Finder<'_> {
         let arrays = [("from", transposes), ("values", level.interpolation.values())];
         let arrays = [&arrays[..], &[("transposed", level.restriction.values())]].concat();
         let transpose = Call::of(&kernels.transpose, &[("n_blocks", interpolation.n_blocks)], &arrays);
-        run(device, &[bases, smooth, transpose])?;
+        put(device, &[bases, smooth, transpose])?;
         drop(basis);
 
         let of_image = numbers(image.pattern.n_blocks * side * width)?;
@@ -363,7 +363,7 @@ impl Finder<'_> {
             level.up.fill(level.interpolation.values(), Some(&level.inverse)),
             level.down.fill(level.restriction.values(), None),
         ];
-        run(device, &all)?;
+        put(device, &all)?;
         Ok(())
     }
 }

@@ -6,10 +6,18 @@ use crate::texts::{compiled, text};
 use crate::{Call, SolveError};
 use kingpost_runtime::{Backend, Buffer, Device, Executable};
 
-/// Entries a row from which on terms go where they belong. Fewer of a row leave most of a work-group idle.
-const MANY: usize = 24;
-/// Entries of a row that a work-group has in its memory at once.
-const ROOM: usize = 512;
+/// How work-groups are divided.
+#[derive(Clone, Copy)]
+struct Division {
+    /// Work-items that go through a row of the second matrix.
+    lanes: usize,
+    /// Entries of a row of the product that a work-group has in its memory at once.
+    room: usize,
+}
+
+/// For short rows of the second matrix and for others, and the entries from which on a row is long.
+const DIVISIONS: [Division; 2] = [Division { lanes: 4, room: 128 }, Division { lanes: 16, room: 512 }];
+const LONG: usize = 6;
 
 type Sizes = [(&'static str, usize); 5];
 type Arrays<'a> = [(&'static str, &'a Buffer); 6];
@@ -18,9 +26,9 @@ type Arrays<'a> = [(&'static str, &'a Buffer); 6];
 pub(super) struct MultiplyKernels {
     /// A work-item a block looks for its terms.
     gather: Executable,
-    /// On a card work-items go through the terms of a row of numbers, in one slice or in few, and add each to its entry,
-    /// in an order that differs from run to run.
-    scatter: Option<[Executable; 2]>,
+    /// On a card work-items go through the terms of a row of numbers and add each to its entry, in an order that differs
+    /// from run to run: in rows of one slice and of few, for each division.
+    scatter: Option<[[Executable; 2]; 2]>,
 }
 
 impl MultiplyKernels {
@@ -33,7 +41,13 @@ impl MultiplyKernels {
         let gather = text!("aggregation/block_matrix_product").replace("HEIGHT", &height);
         let gather = gather.replace("MIDDLE", &middle).replace("WIDTH", &width);
         let scatter = match (device.info().backend, extents) {
-            (Backend::Cuda, [1, 1, 1]) => Some([scatter(device, 1)?, scatter(device, FEW)?]),
+            (Backend::Cuda, [1, 1, 1]) => {
+                let [short, long] = DIVISIONS;
+                let of = |division| {
+                    Ok::<_, SolveError>([scatter(device, 1, division)?, scatter(device, FEW, division)?])
+                };
+                Some([of(short)?, of(long)?])
+            }
             (Backend::Cuda | Backend::C | Backend::OpenCl, _) => None,
         };
         Ok(Self { gather: compiled(device, &gather)?, scatter })
@@ -46,13 +60,14 @@ impl MultiplyKernels {
         (product, values): (&'a Product, &'a Buffer),
     ) -> Call<'a> {
         let Product { pattern, .. } = product;
-        let has_many = pattern.n_blocks >= MANY * pattern.rows;
         match &self.scatter {
-            Some([of_rows, _]) if has_many && product.count == 1 => {
-                scattered(of_rows, [a, b], (product, values))
+            Some(divisions) => {
+                let is_long = b.0.n_blocks >= LONG * b.0.rows;
+                let [of_rows, of_slices] = &divisions[usize::from(is_long)];
+                let kernel = if product.count == 1 { of_rows } else { of_slices };
+                scattered(kernel, [a, b], (product, values))
             }
-            Some([_, of_slices]) if has_many => scattered(of_slices, [a, b], (product, values)),
-            Some(_) | None => {
+            None => {
                 let (sizes, arrays) = factors([a, b], pattern);
                 let to = [&pattern.places()[..], &[("values", values)]].concat();
                 Call::of(&self.gather, &sizes, &[&arrays[..], &to].concat())
@@ -61,10 +76,15 @@ impl MultiplyKernels {
     }
 }
 
-/// What adds the terms of rows in a number of slices.
-fn scatter(device: &dyn Device, slices: usize) -> Result<Executable, SolveError> {
+/// What adds the terms of rows in a number of slices, by 64 work-items.
+fn scatter(
+    device: &dyn Device,
+    slices: usize,
+    Division { lanes, room }: Division,
+) -> Result<Executable, SolveError> {
     let text = text!("aggregation/scattered_product").replace("SLICES", &slices.to_string());
-    compiled(device, &text.replace("ROOM", &ROOM.to_string()))
+    let text = text.replace("LANES", &lanes.to_string()).replace("TEAMS", &(64 / lanes).to_string());
+    compiled(device, &text.replace("ROOM", &room.to_string()))
 }
 
 /// Sizes of a product, and its factors.
@@ -147,8 +167,9 @@ mod tests {
     #[test]
     fn terms_are_added_where_they_belong() {
         let mut numbers = Random::new();
-        for (name, slices, columns) in
-            [("c", 1, 700), ("c", FEW, 700), ("opencl", 1, 90), ("opencl", FEW, 90)]
+        let [short, long] = DIVISIONS;
+        for (name, slices, columns, division) in
+            [("c", 1, 700, long), ("c", FEW, 700, short), ("opencl", 1, 90, short), ("opencl", FEW, 90, long)]
         {
             let device = &*open(name).unwrap();
             let what = format!("{name}, {slices} slices, seed {}", numbers.seed);
@@ -174,7 +195,7 @@ mod tests {
             let on = [&of_a, &of_b].map(|list| buffer_of(device, list).unwrap());
             let values = device.allocate(8 * product.pattern.n_blocks as u64).unwrap();
             let factors = [pattern(device, &a, 60), pattern(device, &b, columns)];
-            let kernel = scatter(device, slices).unwrap();
+            let kernel = scatter(device, slices, division).unwrap();
             let of = [(&factors[0], &on[0]), (&factors[1], &on[1])];
             run(device, &[scattered(&kernel, of, (&product, &values))]).unwrap();
             let found: Vec<f64> = download_values(device, &values).unwrap();

@@ -1,7 +1,7 @@
 //! What an operator nearly takes to zero: the functions that coarse levels have to have.
 
 use crate::texts::{compiled, text};
-use crate::{Call, SolveError, run};
+use crate::{Call, SolveError, put};
 use kingpost_runtime::{Buffer, Device, Executable, buffer_of};
 
 /// Degrees of freedom whose near kernel is wanted.
@@ -99,7 +99,7 @@ impl NearKernel {
         let (n, sizes) = (self.side * self.dofs, [("n", self.dofs)]);
         let Some([points, middle]) = &self.points else {
             let near = device.allocate(8 * (n * self.side) as u64)?;
-            run(device, &[Call::of(&self.find, &sizes, &[("near", &near)])])?;
+            put(device, &[Call::of(&self.find, &sizes, &[("near", &near)])])?;
             return Ok(near);
         };
         let rest;
@@ -117,7 +117,7 @@ impl NearKernel {
         };
         let near = device.allocate(8 * (n * self.vectors) as u64)?;
         let arrays = [("points", points), ("moved", moved), ("middle", middle), ("near", &near)];
-        run(device, &[Call::of(&self.find, &sizes, &arrays)])?;
+        put(device, &[Call::of(&self.find, &sizes, &arrays)])?;
         Ok(near)
     }
 }

@@ -5,7 +5,7 @@ use super::places::Pattern;
 use super::sliced::{Counting, Layout, Slices};
 use crate::sorting::{Scan, Sort};
 use crate::texts::{compiled, text};
-use crate::{BlockRows, Call, CycleNumbers, PatternKernels, SolveError, run};
+use crate::{BlockRows, Call, CycleNumbers, PatternKernels, SolveError, put};
 use kingpost_runtime::{Backend, Buffer, Device, Executable};
 use rayon::join;
 use std::sync::Arc;
@@ -167,7 +167,7 @@ impl StructureKernels {
         let on_diagonal = Call::of(&self.norms, &sizes, &[&lists[..], &found].concat());
         let judge = Call::of(&self.connections, &sizes, &[&lists[..], &found, &[("kinds", &kinds)]].concat());
         let judge = judge.with("strength", threshold * threshold).with("rounding", ROUNDING * ROUNDING);
-        run(device, &[measure, on_diagonal, judge])?;
+        put(device, &[measure, on_diagonal, judge])?;
         Ok(kinds)
     }
 
@@ -224,7 +224,7 @@ impl StructureKernels {
         let all = [own?, up?, down?];
         let mut calls = Vec::new();
         all.iter().for_each(|counting| counting.push(&self.lists, &mut calls));
-        run(device, &calls)?;
+        put(device, &calls)?;
         drop(calls);
         let [own, up, down] = all.map(|counting| counting.slices(device));
         Ok([own?, up?, down?])
@@ -242,6 +242,7 @@ impl StructureKernels {
     ) -> Result<bool, SolveError> {
         let Structure { own, sets, interpolation, .. } = structure;
         let missing = device.allocate(4 * own.rows as u64)?;
+        device.fill(&missing, 0)?;
         let scan = Scan::new(device, own.rows)?;
         let arrays = [("kinds", kinds), ("aggregates", &sets.of), ("lengths", &missing)];
         let sizes = [("n", own.rows), ("n_blocks", own.n_blocks), ("n_found", interpolation.n_blocks)];
@@ -249,14 +250,14 @@ impl StructureKernels {
         let arrays = [&own.lists()[..], &found, &arrays].concat();
         let mut calls = vec![Call::of(&self.missing, &sizes, &arrays)];
         scan.push_total(&self.lists, &missing, &mut calls);
-        run(device, &calls)?;
+        put(device, &calls)?;
         Ok(scan.total(device)? == 0)
     }
 
     fn with_owners(&self, device: &dyn Device, matrix: &BlockRows<'_>) -> Result<Pattern, SolveError> {
         let owners = device.allocate(4 * matrix.n_blocks as u64)?;
         let arrays = [("row_starts", matrix.row_starts as &Buffer), ("owners", &owners)];
-        run(device, &[Call::of(&self.rows, &matrix.sizes(), &arrays)])?;
+        put(device, &[Call::of(&self.rows, &matrix.sizes(), &arrays)])?;
         Ok(Pattern {
             rows: matrix.rows,
             columns: matrix.rows,
@@ -280,7 +281,7 @@ impl StructureKernels {
         let scan = Scan::new(device, n + 1)?;
         let mut calls = vec![count(lengths)];
         scan.push(&self.lists, (lengths, &starts), &mut calls);
-        run(device, &calls)?;
+        put(device, &calls)?;
         drop(calls);
         Ok((starts, scan.total(device)?))
     }
@@ -302,7 +303,7 @@ impl StructureKernels {
         let [found, owners] = [device.allocate(4 * n_found as u64)?, device.allocate(4 * n_found as u64)?];
         let sizes = [&sizes[..], &[("n_found", n_found)]].concat();
         let arrays = [("starts", &starts), ("found", &found), ("owners", &owners)];
-        run(device, &[Call::of(&self.fill_aggregates, &sizes, &[&shared[..], &arrays].concat())])?;
+        put(device, &[Call::of(&self.fill_aggregates, &sizes, &[&shared[..], &arrays].concat())])?;
         Ok(Pattern::new([own.rows, sets.count], n_found, [starts, found, owners]))
     }
 
@@ -318,7 +319,7 @@ impl StructureKernels {
         calls.push(self.lists.first_places((of.columns + 1, &starts), (n, owners)));
         let arrays = [("at", from), ("from", &of.owners), ("to", &at)];
         calls.push(Call::of(&self.take, &[("n", n), ("n_from", n)], &arrays));
-        run(device, &calls)?;
+        put(device, &calls)?;
         drop(calls);
         let [owners, from] = sort.into_sorted();
         Ok((Pattern::new([of.columns, of.rows], n, [starts, at, owners]), from))
@@ -356,7 +357,7 @@ impl StructureKernels {
         let starts_of = if kernels.way == Way::ByRows { &starts } else { &slices };
         let arrays = [("starts", starts_of), ("found", &found), ("owners", &owners)];
         let fill = Call::of(&kernels.fill, &sizes, &[&shared[..], &arrays].concat());
-        run(device, &[first, fill])?;
+        put(device, &[first, fill])?;
         let pattern = Pattern::new([a.rows, b.columns], n_found, [starts, found, owners]);
         Ok(Product { pattern, count: kernels.slices, slices })
     }
