@@ -1,6 +1,5 @@
 //! A level of a hierarchy with a coarser one, all of whose numbers are found on the device.
 
-use super::coarsest::Coarsest;
 use super::multiply::MultiplyKernels;
 use super::sliced::{CycleKernels, Layout, Scaling, Sliced, Slices};
 use super::structure::{Product, Structure, StructureKernels};
@@ -75,7 +74,6 @@ pub(super) fn prepare_cycles(
         ConjugateGradients::prepare(device)?;
         ConjugateGradients::new(device, 1, LinearOptions::default())?;
         compiled(device, text!("random_numbers"))?;
-        [side, width].into_iter().try_for_each(|side| Coarsest::prepare(device, side).map(drop))?;
         compiled(device, text!("dense_product"))
     };
     let products = || {

@@ -132,7 +132,11 @@ impl Amg {
     ) -> Result<(StructureKernels, [NumberKernels; 2]), SolveError> {
         let of = |side| {
             let numbers = || NumberKernels::new(device, side, width);
-            let (numbers, cycles) = join(numbers, || prepare_cycles(device, [side, width], of_cycles));
+            let cycles = || {
+                Coarsest::prepare(device, side)?;
+                prepare_cycles(device, [side, width], of_cycles)
+            };
+            let (numbers, cycles) = join(numbers, cycles);
             cycles.and(numbers)
         };
         let numbers = || match side == width {

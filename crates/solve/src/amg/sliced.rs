@@ -23,7 +23,7 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Of rows that have `per_row` blocks on average: the fastest of 1 to 32 work-items a row on an
-    /// H200 with 3, 12, 38, 44, 102, 146 and 353 blocks of one number (2026-11-30). Elsewhere than
+    /// H200 with 3, 12, 28, 38, 44, 102, 146 and 353 blocks of one number (2026-11-30). Elsewhere than
     /// on a card a slice is a row.
     pub fn of(device: &dyn Device, per_row: usize, numbers: CycleNumbers) -> Self {
         match device.info().backend {
@@ -32,8 +32,8 @@ impl Layout {
                 slice: SLICE,
                 numbers,
                 lanes: match per_row {
-                    ..24 => 1,
-                    24..64 => 4,
+                    ..32 => 1,
+                    32..64 => 4,
                     64..128 => 16,
                     _ => 32,
                 },
@@ -45,7 +45,7 @@ impl Layout {
     fn all(device: &dyn Device, numbers: CycleNumbers) -> Vec<Self> {
         match device.info().backend {
             Backend::C | Backend::OpenCl => vec![Self::of(device, 0, numbers)],
-            Backend::Cuda => [0, 24, 64, 128].map(|per_row| Self::of(device, per_row, numbers)).into(),
+            Backend::Cuda => [0, 32, 64, 128].map(|per_row| Self::of(device, per_row, numbers)).into(),
         }
     }
 
