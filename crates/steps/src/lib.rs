@@ -13,6 +13,7 @@ pub mod argument;
 pub mod combined;
 pub mod condition;
 pub mod copy;
+pub mod cut;
 pub mod draw;
 pub mod expected;
 pub mod former;

@@ -4,7 +4,6 @@
 // a new variant must not fall into an old arm unseen
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
-mod cut;
 mod former_types;
 mod interleave;
 #[allow(clippy::wildcard_enum_match_arm, reason = "until its matches are exhaustive, too")]

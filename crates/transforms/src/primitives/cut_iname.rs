@@ -2,9 +2,9 @@
 
 use super::peel_iname::check_off_axis;
 use super::tile_band::read_row;
-use crate::cut::{Narrowing, Part, in_two, keep};
 use kingpost_analysis::Analysis;
 use kingpost_ir::{Affine, Constraint, Domain, InameId, Kernel};
+use kingpost_steps::cut::{Narrowing, Part, in_two, keep};
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::keeps::Instances;
 use kingpost_steps::lookup;

@@ -1,8 +1,8 @@
 //! Peels iterations off a loop.
 
-use crate::cut::{Part, in_two};
 use kingpost_analysis::Analysis;
 use kingpost_ir::{Affine, AxisTag, Constraint, Domain, GuardedRange, Iname, InameId, Kernel, Node};
+use kingpost_steps::cut::{Part, in_two};
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::keeps::Instances;
 use kingpost_steps::lookup;

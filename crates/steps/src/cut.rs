@@ -1,13 +1,13 @@
 //! A loop in two, one after the other, and what the nest inside still has to say in each.
 
+use crate::copy::copy_nest;
+use crate::hull::has_linear_bounds;
+use crate::refusal::Refusal;
+use crate::schedule::Loop;
+use crate::tree::{inames_of, insns_of, replace_loop};
 use kingpost_analysis::polyhedral::{Polyhedral, Side, affine_condition};
 use kingpost_ir::{Affine, AxisTag, BinaryOp, Constraint, Domain, Expr, InameId, InsnId, Kernel, Node};
 use kingpost_isl as isl;
-use kingpost_steps::copy::copy_nest;
-use kingpost_steps::hull::has_linear_bounds;
-use kingpost_steps::refusal::Refusal;
-use kingpost_steps::schedule::Loop;
-use kingpost_steps::tree::{inames_of, insns_of, replace_loop};
 
 /// Some iterations of a loop: its values, and what runs inside.
 pub struct Part {
@@ -18,18 +18,18 @@ pub struct Part {
 
 impl Part {
     /// The iterations at these values, in which everything runs as it did.
-    pub(crate) fn whole(iname: InameId, values: Domain, body: &[Node]) -> Self {
+    pub fn whole(iname: InameId, values: Domain, body: &[Node]) -> Self {
         Self { body: body.to_vec(), domains: vec![(iname, values)], conditions: Vec::new() }
     }
 
     /// The same iterations, in which everything runs as it did.
-    pub(crate) fn with_all(mut self, body: &[Node]) -> Self {
+    pub fn with_all(mut self, body: &[Node]) -> Self {
         self.body = body.to_vec();
         self
     }
 
     /// Whether no instruction runs in them.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.body.is_empty()
     }
 
@@ -45,13 +45,13 @@ impl Part {
 }
 
 /// Runs only these iterations of a loop.
-pub(crate) fn keep(kernel: &mut Kernel, iname: InameId, part: &Part) {
+pub fn keep(kernel: &mut Kernel, iname: InameId, part: &Part) {
     part.put(kernel);
     replace_loop(&mut kernel.body, iname, &mut |_| vec![Node::Loop(iname, part.body.clone())]);
 }
 
 /// Runs the iterations of `copied` in a copy of the loop, before or after the `rest`.
-pub(crate) fn in_two(
+pub fn in_two(
     kernel: &mut Kernel,
     iname: InameId,
     copied: &Part,
@@ -70,7 +70,7 @@ pub(crate) fn in_two(
 }
 
 /// Finds what a part of a loop still has to say.
-pub(crate) struct Narrowing<'a, 'k> {
+pub struct Narrowing<'a, 'k> {
     poly: &'a Polyhedral<'k>,
     space: isl::SetSpace,
     /// What holds around the loop.
@@ -79,7 +79,7 @@ pub(crate) struct Narrowing<'a, 'k> {
 
 impl<'a, 'k> Narrowing<'a, 'k> {
     /// For a loop with this body, inside the loops `outer`.
-    pub(crate) fn of(
+    pub fn of(
         poly: &'a Polyhedral<'k>,
         outer: &[InameId],
         iname: InameId,
@@ -95,7 +95,7 @@ impl<'a, 'k> Narrowing<'a, 'k> {
     }
 
     /// Whether a loop has no iteration at these values.
-    pub(crate) fn never(&self, values: &Domain) -> Result<bool, Refusal> {
+    pub fn never(&self, values: &Domain) -> Result<bool, Refusal> {
         Ok(self.around.intersect(&self.set(values)?)?.is_empty()?)
     }
 
@@ -104,7 +104,7 @@ impl<'a, 'k> Narrowing<'a, 'k> {
     ///
     /// Formula: with `K` what is known around, a constraint `c` of a set `D` is left out if `K and (D
     /// without c) and not c` is empty; what runs on `D` is left out if `K and D` is.
-    pub(crate) fn part(&self, iname: InameId, values: &Domain, body: &[Node]) -> Result<Part, Refusal> {
+    pub fn part(&self, iname: InameId, values: &Domain, body: &[Node]) -> Result<Part, Refusal> {
         let mut part = Part { body: Vec::new(), domains: Vec::new(), conditions: Vec::new() };
         let own = self.needed(&self.around, values, Some(iname))?;
         let inside = self.around.intersect(&self.set(values)?)?;
@@ -190,7 +190,7 @@ impl<'a, 'k> Narrowing<'a, 'k> {
                 }
                 let needed = self.needed(&known, &domain, None)?;
                 if needed != domain
-                    && let Some(condition) = kingpost_steps::condition::condition(&needed)
+                    && let Some(condition) = crate::condition::condition(&needed)
                 {
                     one = condition;
                 }
