@@ -3,7 +3,7 @@
 use crate::deps::AccessSite;
 use crate::origin::index_origin;
 use crate::placement::axes::axis_of;
-use crate::polyhedral::Polyhedral;
+use crate::polyhedral::{Polyhedral, bounds_of};
 use kingpost_ir::affine::{Affine, Atom};
 use kingpost_ir::ids::VarId;
 use kingpost_ir::kernel::{AddressSpace, VarKind};
@@ -43,12 +43,33 @@ fn is_sliced(poly: &Polyhedral, axis: usize, sites: &[AccessSite]) -> bool {
     sites.iter().all(|s| position(s).as_ref() == Some(&first))
 }
 
+/// The value of `floor_div(n, d)` where loops keep `n` between two multiples of `d`, as a split of joined
+/// or reversed loops leaves it.
+fn quotient(poly: &Polyhedral, n: &Affine, d: i64) -> Option<i64> {
+    let (mut lo, mut hi) = (n.constant_term(), n.constant_term());
+    for (atom, c) in n.terms() {
+        let Atom::Iname(iname) = atom else { return None };
+        let (Some(first), Some(last)) = bounds_of(poly, *iname, &[(atom.clone(), 1)]) else { return None };
+        let (first, last) = (c.checked_mul(first)?, c.checked_mul(last)?);
+        lo = lo.checked_add(first.min(last))?;
+        hi = hi.checked_add(first.max(last))?;
+    }
+    (lo.div_euclid(d) == hi.div_euclid(d)).then(|| lo.div_euclid(d))
+}
+
 /// The index as coefficients of launch axes, if it mentions nothing else and at least one of them.
 fn in_axes(poly: &Polyhedral, index: &Affine) -> Option<(Vec<(super::Axis, i64)>, i64)> {
     let mut constant = index.constant_term();
     let mut terms = Vec::new();
     for (atom, c) in index.terms() {
-        let Atom::Iname(iname) = atom else { return None };
+        let iname = match atom {
+            Atom::Iname(iname) => iname,
+            Atom::Floor(n, d) => {
+                constant += c * quotient(poly, n, *d)?;
+                continue;
+            }
+            Atom::Var(_) => return None,
+        };
         let iname_data = &poly.kernel.inames[*iname];
         let axis = axis_of(iname_data.tag)?;
         let lo = index_origin(&poly.kernel, *iname).as_constant()?;
