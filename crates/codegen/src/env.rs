@@ -277,9 +277,15 @@ impl<'k> Env<'k> {
 
     /// Range of a resolved expression: intervals, sharpened by facts where they do not fit 32 bits.
     pub(crate) fn range(&self, e: &Affine) -> Interval {
+        let range = self.interval(e);
+        if range.fits_i32() { range } else { self.range_by_facts(e) }
+    }
+
+    /// Range of a resolved expression: intervals, sharpened by facts.
+    pub(crate) fn range_by_facts(&self, e: &Affine) -> Interval {
         let mut range = self.interval(e);
         let depth = self.sharpened.get();
-        if range.fits_i32() || depth == SHARPENED {
+        if depth == SHARPENED {
             return range;
         }
         self.sharpened.set(depth + 1);

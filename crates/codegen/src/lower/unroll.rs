@@ -27,8 +27,14 @@ impl Lower<'_> {
                 hi.iter().filter_map(|l| l.iter().min()).max().copied().unwrap_or(0),
             ),
             _ => {
-                let (Ok(lo), Ok(last)) = (i64::try_from(shape.range.lo), i64::try_from(shape.range.hi))
-                else {
+                // bounds that fit 32 bits are not sharpened by what is known
+                let least = |l: &Affine| self.env.range_by_facts(l).lo;
+                let most = |u: &Affine| self.env.range_by_facts(u).hi;
+                let lo = lower.iter().filter_map(|l| l.iter().map(least).max()).min();
+                let hi = upper.iter().filter_map(|l| l.iter().map(most).min()).max();
+                let ends = lo.zip(hi).map(|(lo, hi)| (lo.max(shape.range.lo), (hi - 1).min(shape.range.hi)));
+                let constants = ends.map(|(lo, last)| (i64::try_from(lo), i64::try_from(last)));
+                let Some((Ok(lo), Ok(last))) = constants else {
                     return Err(self.no_constants(iname, lower, upper));
                 };
                 if single {
