@@ -34,6 +34,7 @@ const RARE: [&str; 29] = [
     "roll_insns",
     "skip_zero_blocks",
     "skip_zero_terms",
+    "slide_array",
     "split_accumulation",
     "split_launch",
     "split_sum",

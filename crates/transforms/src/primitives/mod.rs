@@ -55,6 +55,7 @@ pub mod separate_array;
 pub mod set_address_space;
 pub mod shift_iname;
 pub mod skew_iname;
+pub mod slide_array;
 pub mod split_accumulation;
 pub mod split_array_axis;
 pub mod split_iname;
@@ -125,6 +126,7 @@ kingpost_steps::table! {
     set_address_space::SetAddressSpace;
     shift_iname::ShiftIname;
     skew_iname::SkewIname;
+    slide_array::SlideArray;
     split_accumulation::SplitAccumulation;
     split_array_axis::SplitArrayAxis;
     split_iname::SplitIname, Tail;
