@@ -11,6 +11,7 @@ use kingpost::runtime::{Cache, cuda::nvrtc, open};
 use kingpost::{Loaded, Random};
 
 const STENCIL_27: &str = include_str!("../../examples/stencil_27.kingpost");
+const STENCIL_27_PLANES: &str = include_str!("../../examples/stencil_27_planes.kingpost");
 const STENCIL_7: &str = include_str!("../../examples/stencil_7.kingpost");
 const TRANSPOSE: &str = include_str!("../../examples/transpose.kingpost");
 
@@ -72,6 +73,25 @@ fn stencils_in_blocks() {
     }
 }
 
+/// Planes that slide along z: in tiles as they are, and in small ones, of which there are several along each axis.
+#[test]
+fn a_stencil_by_planes() {
+    let small = [("510", "14"), ("512", "16"), ("513", "17")];
+    let small = small.iter().fold(STENCIL_27_PLANES.to_owned(), |text, (size, to)| text.replace(size, to));
+    let seed = Random::fresh_seed();
+    let mut random = Random::new(seed);
+    for (text, sizes) in [(STENCIL_27_PLANES, &[3, 4, 41][..]), (&small, &[3, 5, 15, 16, 18, 35])] {
+        let kernel = scheduled(text);
+        for n in sizes.iter().copied() {
+            let (u, w) = (random.numbers(n * n * n), random.numbers(27));
+            let sums = neighbours(n, &u, &|[c, b, a]| w[9 * c + 3 * b + a]);
+            let poison = vec![f64::NAN; n * n * n];
+            let memory = Memory::new().param("n", n as i64).value("u", u).value("w", w).value("v", poison);
+            check(&kernel, &memory, "v", &sums, &format!("{n} points along an axis by planes, seed {seed}"));
+        }
+    }
+}
+
 #[test]
 fn a_transpose_in_tiles() {
     let kernel = scheduled(TRANSPOSE);
@@ -91,7 +111,7 @@ fn their_cuda_sources_compile() {
         return println!("skipped: {reason}");
     }
     let cache = Cache::from_environment();
-    for program in [STENCIL_27, STENCIL_7, TRANSPOSE] {
+    for program in [STENCIL_27, STENCIL_27_PLANES, STENCIL_7, TRANSPOSE] {
         let program = generate(&scheduled(program), Target::Cuda, &Options::default()).unwrap();
         nvrtc::compile_for("sm_90", &program.entry, &program.source, &cache).unwrap();
     }
