@@ -752,6 +752,15 @@ class Steps:
         """Leaves out the terms of a sum that a table makes zero."""
         ...
 
+    def slide_array(
+        self,
+        var: Name,
+        axis: int,
+        iname: Name,
+    ) -> Made:
+        """Keeps elements of a temporary at places that move along with a loop."""
+        ...
+
     def split_accumulation(
         self,
         var: Name,

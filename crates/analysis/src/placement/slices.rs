@@ -43,8 +43,8 @@ fn is_sliced(poly: &Polyhedral, axis: usize, sites: &[AccessSite]) -> bool {
     sites.iter().all(|s| position(s).as_ref() == Some(&first))
 }
 
-/// The value of `floor_div(n, d)` where loops keep `n` between two multiples of `d`, as a split of joined
-/// or reversed loops leaves it.
+/// The value of `floor_div(n, d)` where loops keep `n` between two multiples of `d`, as a split of
+/// joined or reversed loops leaves it.
 fn quotient(poly: &Polyhedral, n: &Affine, d: i64) -> Option<i64> {
     let (mut lo, mut hi) = (n.constant_term(), n.constant_term());
     for (atom, c) in n.terms() {

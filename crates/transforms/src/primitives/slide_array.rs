@@ -29,8 +29,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Keeps the elements along an axis of a temporary that iterations of a loop use at places that move along
-/// with the loop, as in a shift register: element `f` stands at place `f - k - lo` in iteration `k`.
+/// Keeps the elements along an axis of a temporary that iterations of a loop use at places that
+/// move along with the loop, as in a shift register: element `f` stands at place `f - k - lo` in
+/// iteration `k`.
 ///
 /// # Rewrite
 /// ```text
@@ -43,31 +44,34 @@ use std::fmt;
 ///   s: t[k] = a[k]                                  s: t[2] = a[k]
 ///   r: b[k - 2] = t[k] - t[k - 2] if 2 <= k         r: b[k - 2] = t[2] - t[0] if 2 <= k
 /// ```
-/// Before an iteration uses the temporary, every element moves down by one place. With the loops over places
-/// unrolled, places are constants, and elements of private memory are registers, in a loop that is not
-/// unrolled itself. What moves before it is written is zero.
+/// Before an iteration uses the temporary, every element moves down by one place. With the loops
+/// over places unrolled, places are constants, and elements of private memory are registers, in a
+/// loop that is not unrolled itself. What moves before it is written is zero.
 ///
-/// The elements along the other axes move in loops of their own. These have values and tag of the loop that
-/// all accesses have as their index there, and else run over the axis.
+/// The elements along the other axes move in loops of their own. These have values and tag of the
+/// loop that all accesses have as their index there, and else run over the axis.
 ///
 /// # Precondition
-/// The loop is on no axis and takes every integer between its bounds. All accesses are in it, and with `k` its
-/// value, for a `lo` that no iteration changes, `0 <= f - k - lo < length` for every index `f` along the
-/// axis. No value passes from one iteration of the loops around it to another one: with `o` these loops and
-/// `D` the flow and update dependences through the variable, `{ s -> t in D : o(s) /= o(t) }` is empty.
+/// The loop is on no axis and takes every integer between its bounds. All accesses are in it, and
+/// with `k` its value, for a `lo` that no iteration changes, `0 <= f - k - lo < length` for every
+/// index `f` along the axis. No value passes from one iteration of the loops around it to another
+/// one: with `o` these loops and `D` the flow and update dependences through the variable,
+/// `{ s -> t in D : o(s) /= o(t) }` is empty.
 ///
-/// An element is at the place where the next access looks for it, because both moved by one place in each
-/// iteration between, and no place in between is outside. In each iteration, places and elements are one to
-/// one, so that nothing else was written there. If loops are on axes, the placement must still hold.
+/// An element is at the place where the next access looks for it, because both moved by one place
+/// in each iteration between, and no place in between is outside. In each iteration, places and
+/// elements are one to one, so that nothing else was written there. If loops are on axes, the
+/// placement must still hold.
 ///
 /// # Errors
-/// A loop on an axis, or with strides; an access outside of the loop or in a call; indices that do not follow
-/// the loop at a bounded distance, or are not affine; a value that passes from one run of the loop to
-/// another, with two instances; a variable that is no temporary; an axis there is not.
+/// A loop on an axis, or with strides; an access outside the loop or in a call; indices that do
+/// not follow the loop at a bounded distance, or are not affine; a value that passes from one run
+/// of the loop to another, with two instances; a variable that is no temporary; an axis there is
+/// not.
 ///
 /// # Elsewhere
-/// Halide slides windows that are stored in registers (`store_in(MemoryType::Register)`); shift registers
-/// and line buffers of high-level synthesis.
+/// Halide slides windows that are stored in registers (`store_in(MemoryType::Register)`); shift
+/// registers and line buffers of high-level synthesis.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SlideArray {
@@ -192,7 +196,8 @@ impl Primitive for SlideArray {
         };
         let window = FOLLOWS.find(window.filter(|w| follows(&w.lower, iname)), || {
             format!(
-                "the indices of `{}` along axis {} do not follow `{}`; slide it with the loop that they count with",
+                "the indices of `{}` along axis {} do not follow `{}`; slide it with the loop that they \
+                 count with",
                 self.var, self.axis, self.iname
             )
         })?;
@@ -321,8 +326,8 @@ fn plus_one(e: &Expr) -> Expr {
     e.as_affine().map_or_else(|| e.clone(), |e| Expr::from_affine(&e.plus_constant(1)))
 }
 
-/// What moves along another axis: where all accesses have a loop of the same values as their index, which the
-/// loops around the window alone bound, as much as that.
+/// What moves along another axis: where all accesses have a loop of the same values as their index,
+/// which the loops around the window alone bound, as much as that.
 fn across(kernel: &Kernel, var: VarId, sites: &[&AccessSite], axis: usize, around: &[InameId]) -> Across {
     let extent = kernel.vars[var].shape[axis].clone();
     let loop_of = |site: &AccessSite| {
