@@ -81,7 +81,7 @@ fn a_stencil_by_planes() {
     let small = small.iter().fold(STENCIL_27_PLANES.to_owned(), |text, (size, to)| text.replace(size, to));
     let seed = Random::fresh_seed();
     let mut random = Random::new(seed);
-    for (text, sizes) in [(STENCIL_27_PLANES, &[3, 4, 41][..]), (&small, &[3, 5, 15, 16, 18, 35])] {
+    for (text, sizes) in [(STENCIL_27_PLANES, &[3, 4, 41][..]), (&*small, &[3, 5, 15, 16, 18, 35][..])] {
         let kernel = scheduled(text);
         for n in sizes.iter().copied() {
             let (u, w) = (random.numbers(n * n * n), random.numbers(27));
