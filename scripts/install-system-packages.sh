@@ -5,6 +5,8 @@ set -eu
 build="make gcc libc6-dev"
 devices="ocl-icd-libopencl1 pocl-opencl-icd oclgrind clinfo"
 python="python3-venv"
+# C for Arm, which `make test-all` runs
+[ "${KINGPOST_TEST_ALL:-0}" = 0 ] || devices="$devices gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 
 if ! command -v cargo >/dev/null 2>&1; then
     echo "packages: Rust is missing; install it from https://rustup.rs, version 1.95 or newer" >&2

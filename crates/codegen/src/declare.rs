@@ -145,7 +145,7 @@ impl<'a> Context<'a> {
         match stmt {
             Stmt::If { .. } => true,
             Stmt::For(f) => match f.kind {
-                LoopKind::Groups | LoopKind::WorkItems | LoopKind::Vector => true,
+                LoopKind::Groups | LoopKind::WorkItems | LoopKind::Vector | LoopKind::Pieces(..) => true,
                 LoopKind::Sequential => {
                     self.vars[v].len.is_none() && self.starts_defined(&f.body, &uses.body, v)
                 }

@@ -15,6 +15,13 @@ pub enum Note {
         /// Why.
         why: NoVectors,
     },
+    /// A loop with the tag `vector` of which C's compilers are to make vectors.
+    LeftToCompiler {
+        /// The loop.
+        iname: String,
+        /// Why the source has none.
+        why: NoVectors,
+    },
     /// A loop all of whose iterations run at index 0 of an axis.
     OneIndex {
         /// The loop.
@@ -85,6 +92,9 @@ impl fmt::Display for Note {
         match self {
             Self::ScalarLoop { iname, why } => {
                 write!(f, "`{iname}` is tagged vector and stays scalar: {why}")
+            }
+            Self::LeftToCompiler { iname, why } => {
+                write!(f, "`{iname}` is tagged vector and left to the C compiler: {why}")
             }
             Self::OneIndex { iname, axis, insns } => {
                 let who = match axis {

@@ -117,7 +117,7 @@ const PASSES: [Pass; 15] = [
     },
     Pass {
         name: "vectorise",
-        summary: "takes accesses of neighbouring lanes as one; in C, arithmetic of 2, 4 or 8 work-items",
+        summary: "takes accesses of neighbouring lanes as one; in C, arithmetic of lanes and of work-items",
         place: "after declarations and hoisting: what is private to a lane is seen by its scope",
         run: vectorise,
     },

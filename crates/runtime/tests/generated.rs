@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "generated/arm.rs"]
+mod arm;
 #[path = "generated/beyond_64_bits.rs"]
 mod beyond_64_bits;
 #[path = "generated/lanes.rs"]

@@ -41,7 +41,7 @@ impl Printer {
             Expr::Binary(op, a, b) => self.binary(*op, a, b, strength),
             Expr::Call(MathFn::External(function), _, args) => {
                 let helper = Helper::External(*function);
-                self.doubles |= helper.source(self.dialect).contains("double");
+                self.doubles |= helper.source(self.dialect, false).contains("double");
                 self.out.push_str(&helper.name(self.dialect));
                 self.helpers.insert(helper);
                 self.arguments(args.iter());
@@ -66,7 +66,7 @@ impl Printer {
                 self.doubles |= *ty == ScalarType::F64;
                 self.declare_function(*f, *ty);
                 let helper = Helper::Lanes(*f, *ty, *width, args.len());
-                self.helpers.insert(Helper::Vector(*ty, *width));
+                self.vector_type(*ty, *width);
                 self.out.push_str(&helper.name(self.dialect));
                 self.helpers.insert(helper);
                 self.arguments(args.iter());

@@ -7,6 +7,7 @@ use crate::complex::ComplexOp;
 use crate::double_single::PairOp;
 use crate::target::TargetDescription;
 use kingpost_ir::{ExternalFn, MathFn, ScalarType, UpdateOp};
+use std::collections::BTreeSet;
 
 /// A function of the source, or the native function that does the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,10 +20,15 @@ pub(crate) enum Helper {
     Complex(ComplexOp, ScalarType),
     /// A function of double-single numbers, after those that it calls.
     DoubleSingle(PairOp),
-    /// A type of vectors of C's compilers.
+    /// Bytes of a vector of the processor for which C is compiled.
+    VectorBytes,
+    /// A type of vectors of C's compilers: of at most that many lanes, of all of them where lanes change
+    /// places.
     Vector(ScalarType, u8),
     /// One value in all lanes of such a vector.
     Splat(ScalarType, u8),
+    /// A vector of the values of its lanes, as many of them as it has.
+    List(ScalarType, u8),
     /// The vector of lanes of two others.
     Shuffle(ScalarType, u8),
     /// A function of a given number of vectors, lane by lane.
@@ -49,6 +55,13 @@ impl Helper {
         matches!(self, Self::Atomic { ty, .. } if ty.part().bytes() == 8)
     }
 
+    /// Whether a type of vectors, or what makes some, has all lanes whatever the processor has: lanes change
+    /// places.
+    pub(super) fn is_whole(&self, helpers: &BTreeSet<Self>) -> bool {
+        let (Self::Vector(ty, width) | Self::List(ty, width)) = *self else { return false };
+        helpers.contains(&Self::Shuffle(ty, width))
+    }
+
     /// The native function, if the target has one.
     fn native(&self, dialect: &TargetDescription) -> Option<&'static str> {
         let Self::Atomic { op, ty, .. } = self else { return None };
@@ -69,8 +82,10 @@ impl Helper {
             Self::Pair(ty) => dialect.ty(*ty).to_owned(),
             Self::Complex(op, ty) => op.name(*ty),
             Self::DoubleSingle(op) => op.name(),
+            Self::VectorBytes => VECTOR_BYTES.into(),
             Self::Vector(ty, width) => dialect.vector(*ty, *width),
             Self::Splat(ty, width) => format!("{}_of", dialect.vector(*ty, *width)),
+            Self::List(ty, width) => format!("{}_list", dialect.vector(*ty, *width)),
             Self::Shuffle(ty, width) => format!("{}_shuffle", dialect.vector(*ty, *width)),
             Self::Lanes(f, ty, width, _) => format!("{}_{}", dialect.vector(*ty, *width), f.name()),
             Self::Copies(ty) => format!("kingpost_new_copies_{}", ty.name()),
@@ -89,8 +104,8 @@ impl Helper {
         }
     }
 
-    /// The definition.
-    pub(crate) fn source(&self, dialect: &TargetDescription) -> String {
+    /// The definition; `whole` is as [`Helper::is_whole`] has it.
+    pub(crate) fn source(&self, dialect: &TargetDescription, whole: bool) -> String {
         match self {
             Self::Declared(f, ty) => {
                 let (t, name) = (dialect.ty(*ty), dialect.function(*f, *ty));
@@ -99,8 +114,10 @@ impl Helper {
             Self::Pair(ty) => complex::structure(*ty, dialect),
             Self::Complex(op, ty) => op.source(*ty, dialect),
             Self::DoubleSingle(op) => op.source(dialect),
-            Self::Vector(ty, width) => vector_source(*ty, *width, dialect),
+            Self::VectorBytes => bytes_source(),
+            Self::Vector(ty, width) => vector_source((*ty, *width), whole, dialect),
             Self::Splat(ty, width) => splat_source(*ty, *width, dialect, &self.name(dialect)),
+            Self::List(ty, width) => list_source((*ty, *width), whole, dialect, &self.name(dialect)),
             Self::Shuffle(ty, width) => shuffle_source(*ty, *width, &self.name(dialect)),
             Self::Lanes(f, ty, width, args) => {
                 lanes_source(*f, (*ty, *width), *args, dialect, &self.name(dialect))
@@ -127,17 +144,63 @@ impl Helper {
     }
 }
 
-/// A type of vectors that lie wherever their elements may lie, and alias them.
-fn vector_source(ty: ScalarType, width: u8, dialect: &TargetDescription) -> String {
-    let (t, bytes, element) = (dialect.ty(ty), u64::from(width) * ty.bytes(), ty.bytes());
-    let name = dialect.vector(ty, width);
-    format!("typedef {t} {name} __attribute__((vector_size({bytes}), aligned({element}), may_alias));\n")
+/// The macro of the bytes of a vector.
+const VECTOR_BYTES: &str = "KINGPOST_VECTOR_BYTES";
+
+/// What compilers say of the processor they compile for: AVX-512, AVX, the vectors of SVE where their
+/// size is fixed, and 16 bytes, which NEON and SSE2 have.
+fn bytes_source() -> String {
+    format!(
+        "// a vector of the processor that this is compiled for\n#ifndef {VECTOR_BYTES}\n\
+         #if defined(__AVX512F__) || __ARM_FEATURE_SVE_BITS == 512\n#define {VECTOR_BYTES} 64\n\
+         #elif defined(__AVX__) || __ARM_FEATURE_SVE_BITS == 256\n#define {VECTOR_BYTES} 32\n\
+         #else\n#define {VECTOR_BYTES} 16\n#endif\n#endif\n"
+    )
 }
 
+/// A type of vectors that lie wherever their elements may lie, and alias them, and how many lanes it has.
+fn vector_source((ty, width): (ScalarType, u8), whole: bool, dialect: &TargetDescription) -> String {
+    let (t, bytes, element) = (dialect.ty(ty), u64::from(width) * ty.bytes(), ty.bytes());
+    let name = dialect.vector(ty, width);
+    let size = match whole || bytes <= 16 {
+        true => bytes.to_string(),
+        false => format!("{VECTOR_BYTES} < {bytes} ? {VECTOR_BYTES} : {bytes}"),
+    };
+    format!(
+        "typedef {t} {name} __attribute__((vector_size({size}), aligned({element}), may_alias));\n\
+         enum {{ {name}_lanes = sizeof({name})/sizeof({t}) }};\n"
+    )
+}
+
+/// `x - 0` is `x`, whatever its sign.
 fn splat_source(ty: ScalarType, width: u8, dialect: &TargetDescription, name: &str) -> String {
     let (t, vector) = (dialect.ty(ty), dialect.vector(ty, width));
-    let lanes = vec!["x"; usize::from(width)].join(", ");
-    format!("static inline {vector} {name}(const {t} x)\n{{\n    return ({vector}){{{lanes}}};\n}}\n")
+    format!("static inline {vector} {name}(const {t} x)\n{{\n    return x - ({vector}){{0}};\n}}\n")
+}
+
+/// A macro, so that elements behind the last lane are not read.
+fn list_source(
+    (ty, width): (ScalarType, u8),
+    whole: bool,
+    dialect: &TargetDescription,
+    name: &str,
+) -> String {
+    let params: Vec<String> = (0..width).map(|k| format!("x{k}")).collect();
+    let definition = |bytes: u64| {
+        let lanes = params[..(bytes / ty.bytes()) as usize].join(", ");
+        format!("#define {name}({}) (({}){{{lanes}}})\n", params.join(", "), dialect.vector(ty, width))
+    };
+    let all = u64::from(width) * ty.bytes();
+    if whole || all <= 16 {
+        return definition(all);
+    }
+    let narrower = [32, 16].into_iter().filter(|bytes| *bytes < all);
+    let mut text = format!("#if {VECTOR_BYTES} >= {all}\n{}", definition(all));
+    for bytes in narrower {
+        let condition = if bytes == 16 { "#else".into() } else { format!("#elif {VECTOR_BYTES} == {bytes}") };
+        text += &format!("{condition}\n{}", definition(bytes));
+    }
+    text + "#endif\n"
 }
 
 /// GCC has Clang's function from version 12 on, and in all versions its own, whose mask is a vector.
@@ -166,7 +229,7 @@ fn lanes_source(
     let (params, lane, function) = (params.join(", "), lane.join(", "), dialect.function(f, ty));
     format!(
         "static inline {vector} {name}({params})\n{{\n    {vector} r;\n    \
-         for (int i = 0; i < {width}; ++i) {{\n        r[i] = {function}({lane});\n    }}\n    return r;\n}}\n"
+         for (int i = 0; i < {vector}_lanes; ++i) {{\n        r[i] = {function}({lane});\n    }}\n    return r;\n}}\n"
     )
 }
 

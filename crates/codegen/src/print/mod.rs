@@ -84,7 +84,8 @@ fn printed(
     let doubles = printer.doubles || functions.iter().any(|function| uses_doubles(function));
     text += &(target.words.preamble)(doubles, printer.wide_atomics());
     for helper in &printer.helpers {
-        text.push_str(&helper.source(target));
+        let whole = helper.is_whole(&printer.helpers);
+        text.push_str(&helper.source(target, whole));
         text.push('\n');
     }
     if functions.iter().any(|function| !function.maps.is_empty()) {
@@ -205,14 +206,6 @@ impl Printer {
             Stmt::Assign { place, op, value, .. } => self.assign(place, *op, value),
             Stmt::Atomic(a) => self.atomic(a),
             Stmt::Intrinsic(i) => self.intrinsic(i),
-            // a scope of its own
-            Stmt::If { condition: Expr::Bool(true), body } => {
-                self.line("{");
-                self.indent += 1;
-                self.block(body);
-                self.indent -= 1;
-                self.line("}");
-            }
             Stmt::If { condition, body } => self.conditional(condition, body),
             Stmt::For(f) => self.for_loop(f),
             Stmt::Iteration(_) => {}
@@ -401,7 +394,7 @@ impl Printer {
                     self.line(pragma);
                 }
             }
-            LoopKind::Sequential | LoopKind::Vector => {}
+            LoopKind::Sequential | LoopKind::Vector | LoopKind::Pieces(..) => {}
             // `collapse` of the outermost counts the inner ones.
             LoopKind::Groups if self.in_groups => {}
             LoopKind::Groups => self.line(&dialect::groups_pragma(f, self.in_region)),
@@ -427,14 +420,14 @@ impl Printer {
         if let Some(flag) = &f.flag {
             let _ = write!(self.out, " && {flag} != 0");
         }
-        match f.step {
-            1 => {
-                let _ = write!(self.out, "; ++{})", f.name);
+        let _ = match (f.kind, f.step) {
+            (LoopKind::Pieces(ty, lanes), _) => {
+                let vector = self.vector_type(ty, lanes);
+                write!(self.out, "; {} += {vector}_lanes)", f.name)
             }
-            step => {
-                let _ = write!(self.out, "; {} += {step})", f.name);
-            }
-        }
+            (_, 1) => write!(self.out, "; ++{})", f.name),
+            (_, step) => write!(self.out, "; {} += {step})", f.name),
+        };
     }
 
     fn constant(&mut self, c: &Constant) {
@@ -479,13 +472,14 @@ impl Printer {
     }
 }
 
-/// Whether the iterations may run in lanes: no atomics inside (OpenMP forbids them in `simd`),
+/// Whether the iterations may run in lanes: no atomics inside (OpenMP forbids them in `simd`), no vectors,
 /// nothing stored to a scalar from outside.
 fn may_vectorise(body: &Block) -> bool {
     fn visit(block: &Block, declared: &mut BTreeSet<Name>) -> bool {
         block.iter().all(|stmt| {
             match stmt {
                 Stmt::Atomic(_) | Stmt::Intrinsic(_) | Stmt::Barrier(_) => return false,
+                Stmt::For(f) if matches!(f.kind, LoopKind::Pieces(..)) => return false,
                 Stmt::Declare(d) => {
                     declared.insert(d.name.clone());
                 }

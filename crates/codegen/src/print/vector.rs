@@ -33,6 +33,8 @@ impl Printer {
     /// The name of a type of vectors, which the source defines if only compilers have it.
     pub(super) fn vector_type(&mut self, ty: ScalarType, width: u8) -> String {
         if self.dialect.vectors == Vectors::OfCompilers {
+            let may_be_narrower = u64::from(width) * ty.bytes() > 16;
+            self.helpers.extend(may_be_narrower.then_some(Helper::VectorBytes));
             self.helpers.insert(Helper::Vector(ty, width));
         }
         self.dialect.vector(ty, width)
@@ -99,7 +101,10 @@ impl Printer {
                 if let Some((from, places)) = lanes_of_two(width, lanes) {
                     return self.shuffled((ty, width), from, &places);
                 }
-                let helper = Helper::Splat(ty, width);
+                let helper = match lanes {
+                    [_] => Helper::Splat(ty, width),
+                    _ => Helper::List(ty, width),
+                };
                 self.out.push_str(&helper.name(self.dialect));
                 self.helpers.insert(helper);
             }

@@ -1,4 +1,4 @@
-//! Loops over lanes as vectors, for CUDA and OpenCL.
+//! Loops over lanes as vectors: for C see `pieces`, for CUDA and OpenCL what follows.
 //!
 //! Lanes do not depend on each other (placement proves it): a statement may run for all lanes of a
 //! vector before the next one does. Elements that lie next to each other are loaded and stored at
@@ -14,6 +14,7 @@
 pub(crate) mod host;
 mod lanes;
 pub(crate) mod offset;
+mod pieces;
 mod symbols;
 mod touched;
 mod transpose;
@@ -42,10 +43,11 @@ pub(crate) fn vectorise(
     if target == Vectors::OfCompilers {
         let symbols = symbols(function);
         transpose::transpose(&mut function.body, &symbols, &mut names);
-        // what is no arithmetic of private arrays and tables, C's compilers make vectors of by `omp simd`
-        let tables = function.constants.iter().map(|c| (c.name.clone(), c.ty)).collect();
-        host::vectorise(&mut function.body, tables);
-        return Vec::new();
+        let mut outcome = pieces::Outcome::default();
+        pieces::vectorise(&mut function.body, &symbols, &mut outcome);
+        outcome.left.retain(|name, _| !outcome.written.contains(name));
+        let note = |(name, why): (Name, NoVectors)| Note::LeftToCompiler { iname: name.to_string(), why };
+        return outcome.left.into_iter().map(note).collect();
     }
     if !function.body.iter().any(has_lanes) {
         return Vec::new();

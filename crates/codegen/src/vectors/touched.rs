@@ -72,6 +72,17 @@ impl<'b> Touched<'b> {
         self.scalars.difference(&self.declared).cloned().collect()
     }
 
+    /// Arrays that are written, and where they are accessed.
+    pub(super) fn written_arrays(&self) -> impl Iterator<Item = (&Name, &[&'b Expr])> {
+        self.arrays.iter().filter(|(_, a)| a.written).map(|(name, a)| (name, a.offsets.as_slice()))
+    }
+
+    /// Whether an expression reads what the statements change.
+    pub(super) fn changes(&self, e: &Expr) -> bool {
+        let own = |name: &Name| self.declared.contains(name) || self.scalars.contains(name);
+        reads(e, &|name| own(name) || self.loops.contains(name))
+    }
+
     /// The private arrays of which every lane has its own: declared inside, at offsets that are the
     /// same in all lanes. In any other one that is written, or declared inside, each lane must keep
     /// to one element that no other lane touches: placement takes private memory for a lane's own,

@@ -181,7 +181,7 @@ fn perfect_nest(nest: &For) -> Option<(Vec<&For>, &For, &Stmt)> {
                 inner = next;
             }
             (LoopKind::WorkItems | LoopKind::Vector, stmt) => return Some((loops, inner, stmt)),
-            (LoopKind::Sequential | LoopKind::Groups, _) => return None,
+            (LoopKind::Sequential | LoopKind::Groups | LoopKind::Pieces(..), _) => return None,
         }
     }
 }

@@ -61,12 +61,23 @@ fn openmp(threads: usize) -> &'static str {
     if threads == 1 { "-fopenmp-simd" } else { "-fopenmp" }
 }
 
+/// What Clang does not know, or calls a mistake: answers to faults that are GCC's.
+const OF_GCC: [&str; 6] = [
+    "-fno-tree-vrp",
+    "-fno-tree-loop-distribution",
+    "--param=sccvn-max-alias-queries-per-access=50",
+    "-fno-predictive-commoning",
+    "-fno-unswitch-loops",
+    "-fno-thread-jumps",
+];
+
 /// All options for a program.
-fn options(program: &Program, optimisation: Optimisation) -> Vec<String> {
+fn options(program: &Program, optimisation: Optimisation, is_clang: bool) -> Vec<String> {
     let first = optimisation.options(Backend::C).iter().chain(&OPTIONS).copied();
     let by_program = commoning(program).into_iter().chain(conditions_on_lanes(program).iter().copied());
     let ours = first.chain(by_program).chain([openmp(threads())]).chain(program.contraction_option());
-    ours.map(str::to_owned).chain(of_user(optimisation)).collect()
+    let known = ours.filter(|option| !is_clang || !OF_GCC.contains(option));
+    known.map(str::to_owned).chain(of_user(optimisation)).collect()
 }
 
 /// The words of `KINGPOST_CC_OPTIONS`, which come last, so that `-O2` there wins. They are left out where
@@ -136,7 +147,7 @@ impl Compiler {
         cache: &Cache,
         fresh: bool,
     ) -> Result<Object, RuntimeError> {
-        let options = options(program, optimisation);
+        let options = options(program, optimisation, self.version.contains("clang"));
         let key = CacheKey::of(&[
             "c",
             &self.path.to_string_lossy(),

@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 /// Draws the text of a kernel: a few loops over lanes, sums and scalars of each lane, two small
 /// arrays.
-struct Draw<'r> {
+pub(super) struct Draw<'r> {
     random: &'r mut Random,
     lanes: u64,
     first: u64,
@@ -34,7 +34,7 @@ impl Draw<'_> {
         texts[self.below(texts.len() as u64) as usize]
     }
 
-    fn kernel(random: &mut Random) -> String {
+    pub(super) fn kernel(random: &mut Random) -> String {
         let lanes = [2, 4, 4, 8, 6, 16, 32, 3][(random.next() % 8) as usize];
         let groups = random.next().is_multiple_of(2);
         let row = lanes * (1 + random.next() % 2) + [0, 0, 0, 2, 1][(random.next() % 5) as usize];
