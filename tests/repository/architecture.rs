@@ -448,7 +448,7 @@ fn functions(lines: &[&str]) -> Vec<(usize, usize)> {
 /// A crate is small enough to be known as a whole.
 #[test]
 fn crates_are_small() {
-    const LINES: usize = 18_700;
+    const LINES: usize = 18_900;
     let crates: Vec<_> = std::fs::read_dir(root().join("crates")).unwrap().flatten().collect();
     assert!(crates.len() > 20);
     for entry in crates {

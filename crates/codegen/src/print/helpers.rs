@@ -178,7 +178,7 @@ fn splat_source(ty: ScalarType, width: u8, dialect: &TargetDescription, name: &s
     format!("static inline {vector} {name}(const {t} x)\n{{\n    return x - ({vector}){{0}};\n}}\n")
 }
 
-/// A macro, so that elements behind the last lane are not read.
+/// A macro, so that elements after the last lane are not read.
 fn list_source(
     (ty, width): (ScalarType, u8),
     whole: bool,

@@ -126,7 +126,7 @@ fn check_private(f: &For, length: i64, symbols: &Symbols) -> Result<(), NoVector
     Ok(())
 }
 
-/// Where a lane 0 would find its element, as a sum and a number, if the next one's lies beside it.
+/// Where a lane 0 would find its element, as a sum and a number, if the next one's lies next to it.
 fn first(offset: &Expr, item: &Name, symbols: &Symbols) -> Option<(Expr, i64)> {
     if slope(offset, item, symbols) != Some(1) {
         return None;
