@@ -5,3 +5,4 @@ mod calls;
 mod known;
 mod launch;
 mod shared_places;
+mod witnesses;
