@@ -108,8 +108,10 @@ impl StandIn {
         let kind = VarKind::Argument(Direction::In);
         let array = Variable::new(name, ScalarType::F64, kind, shape, AddressSpace::Global);
         let array = kernel.vars.push(array);
+        // a use may hold another one, which is an element of the array by then
+        let with_array = kernel.clone();
         let mut loops = None;
-        let mut rewrite = |e: Expr| match formula.find(before, &e) {
+        let mut rewrite = |e: Expr| match formula.find(&with_array, &e) {
             Some(found) => {
                 loops.get_or_insert(found.loops);
                 Expr::load(array, found.args)
