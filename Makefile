@@ -1,6 +1,6 @@
 # Every target is one script: what runs here is what runs in CI.
 
-.PHONY: demo test test-all bench book fuzz mutations packages
+.PHONY: demo test test-all bench book fuzz harvest mutations packages
 
 demo:
 	@scripts/demo.sh
@@ -24,6 +24,10 @@ book:
 # The readers of kernels, recipes and forms, FUZZ_SECONDS each (1800).
 fuzz:
 	scripts/fuzz.sh
+
+# Fresh random pairs by every compiler that is here: CONTRIBUTING.md, results/compilers.md.
+harvest:
+	scripts/harvest.sh
 
 # Deletes each proof condition in turn and notes the tests that fail: results/mutations.md.
 mutations:

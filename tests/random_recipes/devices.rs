@@ -359,7 +359,7 @@ pub fn is_right_alone(place: Place, pair: &Pair) -> bool {
 }
 
 /// What is only written holds what fresh memory of a device does, in elements that nothing writes.
-fn poison(kernel: &Kernel, memory: &mut Memory) {
+pub fn poison(kernel: &Kernel, memory: &mut Memory) {
     let names = names(kernel);
     for var in kernel.vars.values().filter(|v| v.kind == VarKind::Argument(Direction::Out)) {
         let extents = var.shape.iter().map(|extent| value(extent, &names, memory));
@@ -511,14 +511,14 @@ fn child() {
     std::fs::write(Path::new(&file).with_extension("out"), serde_json::to_vec(&verdicts).unwrap()).unwrap();
 }
 
-struct Generated {
-    kernel: Kernel,
-    program: Program,
+pub struct Generated {
+    pub kernel: Kernel,
+    pub program: Program,
 }
 
 /// The program of a pair, under a name of its own; its tables, too, so that many fit into one
 /// source.
-fn program(number: usize, pair: &Pair, target: Target) -> Result<Generated, Verdict> {
+pub fn program(number: usize, pair: &Pair, target: Target) -> Result<Generated, Verdict> {
     let wrong = |e: String| Verdict::Wrong(e);
     let mut kernel = kingpost::ir::text::parse(&pair.after).map_err(|e| wrong(e.to_string()))?;
     kernel.name = format!("sample_{number}");

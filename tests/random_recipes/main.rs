@@ -9,7 +9,8 @@
 //! (`mutants.rs`).
 //!
 //! `KINGPOST_SEED` chooses the pairs (a number, or `fresh`),
-//! `KINGPOST_PAIRS` how many, `KINGPOST_PROGRAMS` how many changed programs, `KINGPOST_TEST_ALL` a long run;
+//! `KINGPOST_PAIRS` how many, `KINGPOST_PROGRAMS` how many changed programs, `KINGPOST_EXTENT` the largest extent
+//! of a loop, `KINGPOST_TEST_ALL` a long run;
 //! CONTRIBUTING.md says how to run them on a machine with a card.
 //! What they find is saved below `target/tmp`, or below the directory for
 //! temporary files where that cannot be written, and printed.
@@ -17,6 +18,7 @@
 
 mod devices;
 mod draw;
+mod harvest;
 mod mutants;
 mod mutate;
 mod pair;
@@ -252,12 +254,15 @@ fn drafts(seed: u64, number: u64, aim: Option<&'static str>) -> Vec<Tree> {
     }
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    // loops that fill vectors of a processor are longer than those that show our own faults
+    let extent = variable("KINGPOST_EXTENT").map_or(SampleConfig::default().extent, |n| n.cast_signed());
     let draft = |simple: bool| {
         let config = if simple {
-            SampleConfig { nests: 2, launches: true, ..SampleConfig::simple() }
+            SampleConfig { nests: 2, launches: true, extent, ..SampleConfig::simple() }
         } else {
             // two idioms: two sums, of which each may become a tree
             SampleConfig {
+                extent,
                 idioms: 2,
                 launches: true,
                 records: true,

@@ -91,17 +91,22 @@ pub fn wrong(tree: &mut Tree, place: Place) -> String {
             Some(Verdict::Same | Verdict::Refused(_)) | None => None,
         }
     };
+    match judged(tree, verdict) {
+        Some((pair, why)) => crate::report(&pair, &format!("on {place:?}: {why}")),
+        None => format!("a failure on {place:?} that does not repeat alone"),
+    }
+}
+
+/// The smallest pair that is found to fail a judge, and what that says; none where the first does not.
+pub fn judged<T>(tree: &mut Tree, verdict: impl Fn(&Pair) -> Option<T>) -> Option<(Pair, T)> {
     let fails = |draft: &Draft| {
         let pair = draft.pair(&mut Tally::default()).ok()?;
         verdict(&pair).map(|why| (pair, why))
     };
-    let Some((pair, why)) = smallest(tree, fails) else {
-        return format!("a failure on {place:?} that does not repeat alone");
-    };
+    let (pair, why) = smallest(tree, fails)?;
     let replayed = |pair: &Pair| {
         let pair = replay(pair).ok()?;
         verdict(&pair).map(|why| (pair, why))
     };
-    let (pair, why) = shorter(pair.clone(), replayed).unwrap_or((pair, why));
-    crate::report(&pair, &format!("on {place:?}: {why}"))
+    Some(shorter(pair.clone(), replayed).unwrap_or((pair, why)))
 }
