@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 BUILD_SECONDS = 300
-C_OPTIONS = "-std=c11 -ffp-contract=fast -fopenmp-simd -fPIC -shared -w".split()
+C_OPTIONS = "-std=c11 -ffp-contract=fast -fopenmp-simd -fPIC -shared".split()
 CUDA_OPTIONS = ["-std=c++17"]
 
 
