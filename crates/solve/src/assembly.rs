@@ -41,18 +41,22 @@ pub enum AssemblyStrategy {
     /// are turned so that the owner's row of their matrices is known when the kernel is written,
     /// and a launch each is for the owners at vertices, on edges and on faces.
     TurnedRows,
+    /// The same of P1, with the cells of an owner as strips: in each step one vertex comes to the
+    /// cell, and the two others stay.
+    Strips,
 }
 
 /// A name that no strategy of assembly has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no assembly `{0}`; use partial, full, lookup-table, symmetric-half, coloured, rowwise, owned-rows or turned-rows"
+    "no assembly `{0}`; use partial, full, lookup-table, symmetric-half, coloured, rowwise, owned-rows, turned-rows or \
+     strips"
 )]
 pub struct UnknownAssembly(String);
 
 impl AssemblyStrategy {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Partial,
         Self::Full,
         Self::LookupTable,
@@ -61,6 +65,7 @@ impl AssemblyStrategy {
         Self::Rowwise,
         Self::OwnedRows,
         Self::TurnedRows,
+        Self::Strips,
     ];
 
     /// What a bilinear form is lowered to, for a matrix whose longest row has a given number of
@@ -76,6 +81,7 @@ impl AssemblyStrategy {
             Self::Rowwise => MatrixResult::Rowwise,
             Self::OwnedRows => MatrixResult::OwnedRows { longest },
             Self::TurnedRows => MatrixResult::TurnedRows { longest: [longest; 4] },
+            Self::Strips => MatrixResult::Strips { longest },
         }
     }
 
@@ -98,7 +104,8 @@ impl AssemblyStrategy {
             | Self::SymmetricHalf
             | Self::Coloured
             | Self::Rowwise
-            | Self::OwnedRows => Ok(self.matrix(pattern.longest_row())),
+            | Self::OwnedRows
+            | Self::Strips => Ok(self.matrix(pattern.longest_row())),
         }
     }
 
@@ -113,7 +120,8 @@ impl AssemblyStrategy {
             | Self::Coloured
             | Self::Rowwise
             | Self::OwnedRows
-            | Self::TurnedRows => MatrixResult::Sparse,
+            | Self::TurnedRows
+            | Self::Strips => MatrixResult::Sparse,
         }
     }
 
@@ -129,6 +137,7 @@ impl AssemblyStrategy {
             MatrixResult::Rowwise => Some(Self::Rowwise),
             MatrixResult::OwnedRows { .. } => Some(Self::OwnedRows),
             MatrixResult::TurnedRows { .. } => Some(Self::TurnedRows),
+            MatrixResult::Strips { .. } => Some(Self::Strips),
             MatrixResult::Diagonal => None,
         }
     }
@@ -145,7 +154,7 @@ impl AssemblyStrategy {
             Self::LookupTable | Self::SymmetricHalf | Self::Coloured => 4 * cells * local * local,
             Self::Rowwise => 4 * (cells * local * (local + 2) + 2 * rows),
             // components share lists, and at least two places stand in a number
-            Self::OwnedRows | Self::TurnedRows => {
+            Self::OwnedRows | Self::TurnedRows | Self::Strips => {
                 4 * (cells * nodes * (nodes.div_ceil(2) + 2) + 2 * rows / components)
             }
         }
@@ -163,6 +172,7 @@ impl fmt::Display for AssemblyStrategy {
             Self::Rowwise => "rowwise",
             Self::OwnedRows => "owned-rows",
             Self::TurnedRows => "turned-rows",
+            Self::Strips => "strips",
         })
     }
 }
@@ -233,7 +243,8 @@ impl MatrixAssembly {
             | AssemblyStrategy::Coloured
             | AssemblyStrategy::Rowwise
             | AssemblyStrategy::OwnedRows
-            | AssemblyStrategy::TurnedRows => Vec::new(),
+            | AssemblyStrategy::TurnedRows
+            | AssemblyStrategy::Strips => Vec::new(),
         };
         Ok(Self {
             form: DeviceForm::new(device, programs, mesh, inputs, patterns, given, arrays)?,

@@ -103,7 +103,8 @@ impl SystemSize {
             | AssemblyStrategy::Coloured
             | AssemblyStrategy::Rowwise
             | AssemblyStrategy::OwnedRows
-            | AssemblyStrategy::TurnedRows => whole,
+            | AssemblyStrategy::TurnedRows
+            | AssemblyStrategy::Strips => whole,
         };
         let local = block.saturating_mul(nodes(degree, dim));
         let of_cell = local.saturating_mul(local);

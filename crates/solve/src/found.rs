@@ -198,6 +198,7 @@ const fn is_found(matrix: MatrixResult) -> bool {
         | MatrixResult::SymmetricHalf
         | MatrixResult::Coloured
         | MatrixResult::Rowwise
+        | MatrixResult::Strips { .. }
         | MatrixResult::Diagonal => false,
     }
 }

@@ -6,12 +6,13 @@ use super::{constant_tables, length};
 use crate::strategy::{Arguments, Stopped, Strategy, Work};
 use kingpost_forms::program::stage;
 use kingpost_ir::{
-    Access, AddressSpace, Atom, AxisTag, Expr, InameId, Insn, InsnId, Kernel, Node, ScalarType, VarId,
-    VarKind, Variable, WriteOp,
+    Access, AddressSpace, Atom, AxisTag, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Node,
+    RESIDENT_GROUPS, ScalarType, VarId, VarKind, Variable, WriteOp,
 };
+use kingpost_primitives::intrinsics::RECIPROCAL_F64;
 use kingpost_primitives::primitives::{
-    ExpandArray, PadArray, PreEvaluateLoop, SetAddressSpace, SkipZeroTerms, SplitLaunch, SplitSum,
-    TransposeArrayAxes,
+    DeclareCallee, ExpandArray, LaunchHint, PadArray, PreEvaluateLoop, ReplaceWithIntrinsic, SetAddressSpace,
+    SkipZeroTerms, SplitLaunch, SplitSum, TransposeArrayAxes,
 };
 use kingpost_primitives::schedule::Loop;
 use kingpost_primitives::tree::{body_of, insns_of, loops_of};
@@ -63,6 +64,7 @@ impl Strategy for OwnedRows {
         }
         sum_in_advance(s)?;
         write_tables(s)?;
+        let is_strip = write_places(s)?;
         let made = s.kernel().clone();
         constant_tables(s, &made)?;
         make_atomic(s, &cells.commits)?;
@@ -81,8 +83,54 @@ impl Strategy for OwnedRows {
             let looked_up: Vec<&Variable> = written.iter().map(|v| &kernel.vars[*v]).collect();
             self.map_owners(s, owners, &looked_up)?;
         }
+        if is_strip {
+            let groups = (STRIPS / self.owners.min(STRIPS)) as u32;
+            s.apply(LaunchHint::resident_groups(groups.min(*RESIDENT_GROUPS.end())))?;
+            take_reciprocals(s)?;
+        }
         Ok(())
     }
+}
+
+/// Work-items of a compute unit that strips need registers for: they wait for vertices most, which
+/// more of them hide.
+const STRIPS: u64 = 768;
+
+/// Writes out loops around the geometry of a cell, over the vertices that come to it: what stays of
+/// the others is then found by the compiler. Gives whether there are some.
+fn write_places(s: &mut Schedule) -> Result<bool, Stopped> {
+    let kernel = s.kernel();
+    let geometry = kernel.insns.ids().filter(|i| kernel.insns[*i].tags.contains(stage::GEOMETRY));
+    let mut places = BTreeSet::new();
+    for insn in geometry {
+        let around = s.expected(loops_of(kernel, insn).ok(), "instruction in the tree")?;
+        places.extend(around.into_iter().filter(|l| extent(kernel, *l).is_some()));
+    }
+    let places: Vec<Loop> = places.into_iter().map(|l| Loop::named(&kernel.inames[l].name)).collect();
+    s.tag_all(&places, AxisTag::Unrolled)?;
+    Ok(!places.is_empty())
+}
+
+/// Takes reciprocals without the branch for the ends of the range, which all work-items wait for.
+fn take_reciprocals(s: &mut Schedule) -> Result<(), Stopped> {
+    let kernel = s.kernel();
+    let is_reciprocal = |insn: &&Insn| {
+        let is_one = |e: &Expr| *e == Expr::from(1.0);
+        let is_number =
+            |access: &Access| access.index.is_empty() && kernel.vars[access.var].ty == ScalarType::F64;
+        let of_number = matches!(&insn.rhs, Expr::Binary(BinaryOp::Div, one, of)
+            if is_one(one) && matches!(of.as_ref(), Expr::Load(of) if is_number(of)));
+        of_number && insn.op == WriteOp::Assign && is_number(&insn.lhs)
+    };
+    let found: Vec<String> =
+        kernel.insns.values().filter(is_reciprocal).map(|insn| insn.name.clone()).collect();
+    if !found.is_empty() {
+        s.apply(DeclareCallee::new(RECIPROCAL_F64))?;
+    }
+    for insn in found {
+        s.apply(ReplaceWithIntrinsic::new([insn], "reciprocal_f64"))?;
+    }
+    Ok(())
 }
 
 /// Sums over points in advance where that takes fewer operations: of rows that are known when the

@@ -231,7 +231,8 @@ impl OnDevice {
             | AssemblyStrategy::Coloured
             | AssemblyStrategy::Rowwise
             | AssemblyStrategy::OwnedRows
-            | AssemblyStrategy::TurnedRows => Vec::new(),
+            | AssemblyStrategy::TurnedRows
+            | AssemblyStrategy::Strips => Vec::new(),
         };
         let patterns = if half.is_empty() { &on.pattern } else { &half };
         let form = MatrixAssembly::new(device, &programs, &on.mesh, &inputs, patterns, &[], arrays)?;

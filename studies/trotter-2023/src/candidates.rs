@@ -48,7 +48,9 @@ pub fn mappings(host: Option<HostVectors>, strategy: AssemblyStrategy) -> Vec<Ma
     match host {
         Some(host) if strategy == AssemblyStrategy::OwnedRows => vec![host.of_any()],
         // no other takes several loops over owners
-        Some(_) if strategy == AssemblyStrategy::TurnedRows => vec![OwnedRows { owners: 32 }.into()],
+        Some(_) if matches!(strategy, AssemblyStrategy::TurnedRows | AssemblyStrategy::Strips) => {
+            vec![OwnedRows { owners: 32 }.into()]
+        }
         // of the half of a matrix, one triangle of a cell's matrix is summed
         Some(host) if strategy == AssemblyStrategy::SymmetricHalf => vec![host.tiles()],
         Some(host) => vec![
@@ -57,7 +59,10 @@ pub fn mappings(host: Option<HostVectors>, strategy: AssemblyStrategy) -> Vec<Ma
             host.fewest(Objective::Operations),
         ],
         None => {
-            if matches!(strategy, AssemblyStrategy::OwnedRows | AssemblyStrategy::TurnedRows) {
+            if matches!(
+                strategy,
+                AssemblyStrategy::OwnedRows | AssemblyStrategy::TurnedRows | AssemblyStrategy::Strips
+            ) {
                 return [32, 64, 128].map(|owners| Mapping::from(OwnedRows { owners })).to_vec();
             }
             let cells = [64, 128].map(|cells| Mapping::from(ConstantCells { cells }));
@@ -74,7 +79,8 @@ pub fn mappings(host: Option<HostVectors>, strategy: AssemblyStrategy) -> Vec<Ma
                 | AssemblyStrategy::Coloured
                 | AssemblyStrategy::Rowwise
                 | AssemblyStrategy::OwnedRows
-                | AssemblyStrategy::TurnedRows => Vec::new(),
+                | AssemblyStrategy::TurnedRows
+                | AssemblyStrategy::Strips => Vec::new(),
             };
             [&straight[..], &cells, &fewest].concat()
         }

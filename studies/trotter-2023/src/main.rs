@@ -536,8 +536,14 @@ fn resources(args: &ResourcesArgs) -> Result<(), Failure> {
     let problem: BoundaryValueProblem = args.problem.parse().map_err(usage)?;
     for degree in &args.kernels.degrees {
         for strategy in &args.kernels.strategies {
-            let form = lowered(problem, *degree, matrix_of(problem, *degree, *strategy).map_err(usage)?)
-                .map_err(usage)?;
+            let form = matrix_of(problem, *degree, *strategy).and_then(|matrix| lowered(problem, *degree, matrix));
+            let form = match form {
+                Ok(form) => form,
+                Err(e) => {
+                    out(&format!("{problem} P{degree}, {strategy}: {e}\n"))?;
+                    continue;
+                }
+            };
             for mapping in args.kernels.mappings(None, *strategy)? {
                 for kernel in form.kernels() {
                     let name = format!("{problem} P{degree}, {strategy}, {mapping}");

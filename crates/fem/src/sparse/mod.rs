@@ -5,6 +5,7 @@ mod error;
 mod owned;
 mod pattern;
 mod sorted;
+mod strips;
 mod terms;
 mod upper;
 
@@ -12,4 +13,5 @@ pub use colours::map_colours;
 pub use error::PatternError;
 pub use owned::{OwnedRows, SLICE, Slices, SlotPacking, longest_row};
 pub use pattern::{BlockPattern, CsrPart, CsrPattern, EntryOrder};
+pub use strips::Strips;
 pub use terms::{EntryTerms, RowTerms};

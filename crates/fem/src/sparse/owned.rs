@@ -43,7 +43,11 @@ impl Slices {
     /// # Errors
     /// [`PatternError::Invalid`]: more pairs than 32 bits count.
     pub fn of(starts: &[i32]) -> Result<Self, PatternError> {
-        let counts: Vec<i32> = starts.windows(2).map(|w| w[1] - w[0]).collect();
+        Self::of_counts(starts.windows(2).map(|w| w[1] - w[0]).collect())
+    }
+
+    /// The same of how many pairs each degree of freedom has.
+    pub(super) fn of_counts(counts: Vec<i32>) -> Result<Self, PatternError> {
         let mut firsts = Vec::with_capacity(counts.len());
         let mut n_pairs = 0_usize;
         for slice in counts.chunks(SLICE) {
@@ -115,8 +119,21 @@ impl SlotPacking {
     }
 }
 
-fn refused(found: String, needed: &str) -> PatternError {
+pub(super) fn refused(found: String, needed: &str) -> PatternError {
     PatternError::Invalid { place: "rows of a matrix".into(), found, needed: needed.into() }
+}
+
+/// The degrees of freedom of an entity's rows and columns, of a pattern of as many components each.
+pub(super) fn check_components(
+    pattern: &CsrPattern,
+    components: [usize; 2],
+) -> Result<[usize; 2], PatternError> {
+    let components = components.map(|n| n.max(1));
+    if components != pattern.components {
+        let found = format!("a pattern of blocks of {:?} numbers", pattern.components);
+        return Err(refused(found, &format!("one of {components:?}; use a lookup table")));
+    }
+    Ok([0, 1].map(|k| pattern.extents[k] / components[k]))
 }
 
 /// Entries of the longest row, by where rows start and the last one ends.
@@ -146,17 +163,12 @@ impl CsrPattern {
         packing: SlotPacking,
         turns: Option<&[Vec<u32>]>,
     ) -> Result<OwnedRows, PatternError> {
-        let components = components.map(|n| n.max(1));
-        if components != self.components {
-            let found = format!("a pattern of blocks of {:?} numbers", self.components);
-            return Err(refused(found, &format!("one of {components:?}; use a lookup table")));
-        }
+        let [local, columns] = check_components(self, components)?;
         if packing.slots() > SlotPacking::of(self.longest_row()).slots() {
             let found =
                 format!("a row of {} entries, and {} places a number", self.longest_row(), packing.slots());
             return Err(refused(found, "fewer places a number"));
         }
-        let [local, columns] = [0, 1].map(|k| self.extents[k] / components[k]);
         if turns.is_some_and(|t| t.len() != local || t.iter().any(|of| of.len() != columns)) {
             let found =
                 format!("turns of other entities than those of {local} by {columns} degrees of freedom");
@@ -192,7 +204,7 @@ impl CsrPattern {
                 let row = &self.blocks[k as usize * columns..(k as usize + 1) * columns];
                 let slot = |column: usize| {
                     let at = turns.map_or(column, |turns| turns[k as usize % local][column] as usize);
-                    (row[at] - self.block_starts[owner]) * components[1] as i32
+                    (row[at] - self.block_starts[owner]) * self.components[1] as i32
                 };
                 let first = word * packing.slots();
                 packing.packed((first..columns.min(first + packing.slots())).map(slot))

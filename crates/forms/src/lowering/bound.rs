@@ -9,7 +9,7 @@ use crate::grid::Grid;
 use kingpost_capacity::check_memory;
 use kingpost_fem::mesh::Mesh;
 use kingpost_fem::numbering::ComposedNumbering;
-use kingpost_fem::sparse::{CsrPattern, EntryOrder, OwnedRows, RowTerms};
+use kingpost_fem::sparse::{CsrPattern, EntryOrder, OwnedRows, RowTerms, Strips};
 use kingpost_interp::{Memory, Value};
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -127,26 +127,7 @@ impl MeshForm {
                 "an assembly that goes by rows of scalars: found entries by blocks; use a lookup table";
             return Err(FormError::Discretisation(message.into()));
         }
-        if let (MatrixResult::OwnedRows { longest }, Some(pattern)) = (lowered.matrix, pattern)
-            && pattern.longest_row() > longest.max(1)
-        {
-            let found = pattern.longest_row();
-            let message = format!(
-                "a row of {found} entries, and the form was lowered for rows of at most {longest}; lower it with \
-                 `MatrixResult::OwnedRows {{ longest: {found} }}`"
-            );
-            return Err(FormError::Discretisation(message));
-        }
-        if let (MatrixResult::TurnedRows { longest }, Some(pattern)) = (lowered.matrix, pattern) {
-            let found = self.longest_rows(on, pattern)?;
-            if found.iter().zip(longest).any(|(found, room)| *found > room.max(1)) {
-                let message = format!(
-                    "rows of {found:?} entries at vertices, on edges, faces and in cells, and the form was lowered \
-                     for rows of at most {longest:?}; lower it with `MatrixResult::TurnedRows {{ longest: {found:?} }}`"
-                );
-                return Err(FormError::Discretisation(message));
-            }
-        }
+        self.check_longest(on, lowered.matrix, pattern)?;
         Ok(BoundKernel {
             form: self,
             on,
@@ -157,8 +138,41 @@ impl MeshForm {
             pattern,
             terms: OnceCell::new(),
             owned: OnceCell::new(),
+            strips: OnceCell::new(),
             owners: OnceCell::new(),
         })
+    }
+
+    /// Refuses rows that are longer than those for which a kernel has room.
+    fn check_longest(
+        &self,
+        on: &NumberedMesh<'_>,
+        matrix: MatrixResult,
+        pattern: Option<&CsrPattern>,
+    ) -> Result<(), FormError> {
+        if let (MatrixResult::OwnedRows { longest } | MatrixResult::Strips { longest }, Some(pattern)) =
+            (matrix, pattern)
+            && pattern.longest_row() > longest.max(1)
+        {
+            let found = pattern.longest_row();
+            let name = if matrix.is_turned() { "Strips" } else { "OwnedRows" };
+            let message = format!(
+                "a row of {found} entries, and the form was lowered for rows of at most {longest}; lower it with \
+                 `MatrixResult::{name} {{ longest: {found} }}`"
+            );
+            return Err(FormError::Discretisation(message));
+        }
+        if let (MatrixResult::TurnedRows { longest }, Some(pattern)) = (matrix, pattern) {
+            let found = self.longest_rows(on, pattern)?;
+            if found.iter().zip(longest).any(|(found, room)| *found > room.max(1)) {
+                let message = format!(
+                    "rows of {found:?} entries at vertices, on edges, faces and in cells, and the form was lowered \
+                     for rows of at most {longest:?}; lower it with `MatrixResult::TurnedRows {{ longest: {found:?} }}`"
+                );
+                return Err(FormError::Discretisation(message));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -178,6 +192,8 @@ pub struct BoundKernel<'a> {
     terms: OnceCell<RowTerms>,
     /// Of one whose rows are owned.
     owned: OnceCell<OwnedRows>,
+    /// Of one whose cells are strips.
+    strips: OnceCell<Strips>,
     /// Of one whose cells are turned: owners by dimension.
     owners: OnceCell<[Range<usize>; 4]>,
 }
@@ -304,9 +320,11 @@ impl BoundKernel<'_> {
 
     /// The pairs of a row and a cell: their number, or their cells.
     fn pairs(&self, name: &str, role: LoweredRole) -> Result<Bound<'_>, FormError> {
-        let entities = match self.lowered.matrix.is_owned() {
-            true => &self.owned(name)?.entities,
-            false => &self.terms(name)?.entities,
+        let entities = match self.lowered.matrix {
+            // as many as there are numbers; cells are not read
+            MatrixResult::Strips { .. } => &self.strips(name)?.rounds,
+            matrix if matrix.is_owned() => &self.owned(name)?.entities,
+            _ => &self.terms(name)?.entities,
         };
         if role == LoweredRole::EntityCount {
             return Ok(Bound::Param(entities.len() as i64));
@@ -338,9 +356,9 @@ impl BoundKernel<'_> {
                     true => Bound::Integers((&self.owned(name)?.rows).into()),
                     false => Bound::Integers((&self.terms(name)?.rows).into()),
                 },
-                SparseList::PairFirsts => Bound::Integers((&self.owned(name)?.firsts).into()),
-                SparseList::PairCounts => Bound::Integers((&self.owned(name)?.counts).into()),
-                SparseList::Slots => Bound::Integers((&self.owned(name)?.slots).into()),
+                SparseList::PairFirsts => Bound::Integers(self.of_owners(name)?[0].into()),
+                SparseList::PairCounts => Bound::Integers(self.of_owners(name)?[1].into()),
+                SparseList::Slots => Bound::Integers(self.of_owners(name)?[2].into()),
             },
             LoweredRole::SparseCount { count, .. } => Bound::Param(match count {
                 SparseCount::Rows => pattern.row_starts.len().saturating_sub(1),
@@ -392,6 +410,31 @@ impl BoundKernel<'_> {
         let owned = pattern.owned_rows(self.components(name)?, packing, turns.as_deref());
         let owned = owned.map_err(|e| FormError::Discretisation(e.to_string()))?;
         Ok(self.owned.get_or_init(|| owned))
+    }
+
+    /// The strips of cells around the degrees of freedom.
+    fn strips(&self, name: &str) -> Result<&Strips, FormError> {
+        if let Some(known) = self.strips.get() {
+            return Ok(known);
+        }
+        let pattern = self.pattern.ok_or_else(|| unknown(name))?;
+        let strips = pattern.strips(self.components(name)?);
+        let strips = strips.map_err(|e| FormError::Discretisation(e.to_string()))?;
+        Ok(self.strips.get_or_init(|| strips))
+    }
+
+    /// What owners read: where their numbers begin, how many they are, and these.
+    fn of_owners(&self, name: &str) -> Result<[&[i32]; 3], FormError> {
+        Ok(match self.lowered.matrix {
+            MatrixResult::Strips { .. } => {
+                let Strips { firsts, counts, rounds } = self.strips(name)?;
+                [firsts, counts, rounds]
+            }
+            _ => {
+                let OwnedRows { firsts, counts, slots, .. } = self.owned(name)?;
+                [firsts, counts, slots]
+            }
+        })
     }
 
     fn components(&self, name: &str) -> Result<[usize; 2], FormError> {

@@ -12,7 +12,8 @@ use super::pointwise::{emit, unknown};
 use super::sink::StageSink;
 use super::tensor_order::Order;
 use super::{
-    LoweredKernel, MatrixResult, TabulatedOptions, VectorResult, pairs, result, symmetric, tensor_order,
+    LoweredKernel, MatrixResult, TabulatedOptions, VectorResult, known_rows, pairs, result, strips,
+    symmetric, tensor_order,
 };
 use crate::form::FormError;
 use crate::program::{BlockRoles, EvaluationRoles, stage};
@@ -145,6 +146,8 @@ pub(super) fn build(
     first: bool,
 ) -> Result<LoweredKernel, FormError> {
     let matrix = options.matrix;
+    let summed = known_rows::summed(form, integrals, matrix);
+    let integrals = &summed.iter().collect::<Vec<_>>()[..];
     let graph = Graph::new(form, integrals);
     let roots: Vec<usize> = (0..integrals.len()).flat_map(|k| factors(&graph, integrals, k)).collect();
     let uses = Uses::new(&graph, &roots);
@@ -182,9 +185,15 @@ pub(super) fn build(
         if kind > 0 {
             builder.renew();
         }
-        pairs::open_pairs(&mut builder, &owned, owners);
-        points = builder.results_of_entity(&uses)?;
-        pairs::scatter(&mut builder, &owned)?;
+        if owned.are_strips {
+            let strip = strips::open(&mut builder, &owned, owners)?;
+            points = builder.results_of_gathered(&uses)?;
+            strips::scatter(&mut builder, &owned, &strip)?;
+        } else {
+            pairs::open_pairs(&mut builder, &owned, owners);
+            points = builder.results_of_entity(&uses)?;
+            pairs::scatter(&mut builder, &owned)?;
+        }
     }
     builder.finish(integrals[0], points)
 }
@@ -210,12 +219,17 @@ impl Builder<'_> {
     /// The results of the entity; gives the points of each integral.
     fn results_of_entity(&mut self, uses: &Uses) -> Result<Vec<usize>, FormError> {
         self.gathers()?;
+        self.results_of_gathered(uses)
+    }
+
+    /// The same of an entity whose functions are gathered.
+    fn results_of_gathered(&mut self, uses: &Uses) -> Result<Vec<usize>, FormError> {
         self.geometry(uses)?;
         result::zero(self);
         (0..self.integrals.len()).map(|place| self.integral(uses, place)).collect()
     }
 
-    fn gathers(&mut self) -> Result<(), FormError> {
+    pub(super) fn gathers(&mut self) -> Result<(), FormError> {
         for local in self.vars.inputs.clone() {
             self.gather(&local);
             if !self.form.spaces[local.local.space].transforms.is_empty() {
@@ -236,8 +250,16 @@ impl Builder<'_> {
             true => format!("i_vertex{}", side_suffix(data.side)),
             false => format!("i_gather_{}", data.stem),
         };
-        let cell = self.cell(data.side);
         let (_, node) = self.loop_over(&stem, data.columns.count);
+        self.gather_node(local, &node);
+        self.b.close_loop();
+    }
+
+    /// Gathers what a function has at a node.
+    pub(super) fn gather_node(&mut self, local: &LocalVar, node: &Expr) {
+        let data = &local.local;
+        let function = &self.form.functions[data.of];
+        let cell = self.cell(data.side);
         let at = match self.cell_values.contains(&data.of) {
             true => vec![cell, self.column(local, node.clone())],
             false => vec![self.number(local, cell, node.clone())],
@@ -254,7 +276,6 @@ impl Builder<'_> {
             let insn = self.label(insn, stage::GATHER, Some(&data.stem));
             self.roles.gathers.push(insn);
         }
-        self.b.close_loop();
     }
 
     /// Everything that is the same at all points of a cell.

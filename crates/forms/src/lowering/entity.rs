@@ -26,25 +26,22 @@ impl Entities {
 
     /// Pairs of a row and a cell, if the rows of a matrix are assembled one by one.
     pub(super) fn with_rows(self, form: &TabulatedForm, matrix: MatrixResult) -> Result<Self, FormError> {
-        let turned = matches!(matrix, MatrixResult::TurnedRows { .. });
+        let turned = matrix.is_turned();
         match (matrix, self.over) {
-            (MatrixResult::Rowwise | MatrixResult::OwnedRows { .. } | MatrixResult::TurnedRows { .. }, _)
-                if form.rank != 2 =>
-            {
-                Ok(self)
-            }
             (
-                MatrixResult::Rowwise | MatrixResult::OwnedRows { .. } | MatrixResult::TurnedRows { .. },
-                IntegralType::Cell,
-            ) => Ok(Self { of_rows: true, turned, ..self }),
-            (
-                MatrixResult::Rowwise | MatrixResult::OwnedRows { .. } | MatrixResult::TurnedRows { .. },
-                IntegralType::ExteriorFacet | IntegralType::InteriorFacet,
-            ) => {
-                let message =
-                    "assembly row by row: found an integral over facets, needed cells; use a lookup table";
-                Err(FormError::Discretisation(message.into()))
-            }
+                MatrixResult::Rowwise
+                | MatrixResult::OwnedRows { .. }
+                | MatrixResult::TurnedRows { .. }
+                | MatrixResult::Strips { .. },
+                over,
+            ) => match over {
+                _ if form.rank != 2 => Ok(self),
+                IntegralType::Cell => Ok(Self { of_rows: true, turned, ..self }),
+                IntegralType::ExteriorFacet | IntegralType::InteriorFacet => {
+                    let message = "assembly row by row: found an integral over facets, needed cells; use a lookup table";
+                    Err(FormError::Discretisation(message.into()))
+                }
+            },
             (
                 MatrixResult::Cells
                 | MatrixResult::Diagonal

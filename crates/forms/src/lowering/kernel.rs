@@ -63,10 +63,18 @@ pub enum MatrixResult {
         /// cells.
         longest: [usize; 4],
     },
+    /// The same of degree 1, the cells of whose owner are
+    /// [strips](kingpost_fem::sparse::Strips): one vertex after the other comes to the cell, and
+    /// those that stay are neither read again nor added to before they go. Degrees of freedom may
+    /// be in any order.
+    Strips {
+        /// Entries of the longest row.
+        longest: usize,
+    },
 }
 
 impl MatrixResult {
-    /// How places in rows are packed, of rows that are owned.
+    /// How places in rows are packed, of rows that are owned by the pairs of an owner and a cell.
     #[must_use]
     pub fn packing(self) -> Option<SlotPacking> {
         match self {
@@ -78,14 +86,21 @@ impl MatrixResult {
             | Self::Coloured
             | Self::SymmetricHalf
             | Self::Searched
-            | Self::Rowwise => None,
+            | Self::Rowwise
+            | Self::Strips { .. } => None,
         }
     }
 
     /// Whether an iteration of the outermost loop owns the rows of a degree of freedom.
     #[must_use]
     pub const fn is_owned(self) -> bool {
-        matches!(self, Self::OwnedRows { .. } | Self::TurnedRows { .. })
+        matches!(self, Self::OwnedRows { .. } | Self::TurnedRows { .. } | Self::Strips { .. })
+    }
+
+    /// Whether cells stand as their owner needs them, so that columns of rows stand for maps.
+    #[must_use]
+    pub const fn is_turned(self) -> bool {
+        matches!(self, Self::TurnedRows { .. } | Self::Strips { .. })
     }
 
     /// Whether the result is the entries of a sparse matrix.
@@ -99,7 +114,8 @@ impl MatrixResult {
             | Self::Searched
             | Self::Rowwise
             | Self::OwnedRows { .. }
-            | Self::TurnedRows { .. } => true,
+            | Self::TurnedRows { .. }
+            | Self::Strips { .. } => true,
         }
     }
 }
@@ -135,12 +151,13 @@ pub enum SparseList {
     /// Which row of its cell's matrix a pair adds, i32 `[pairs]`; of owned rows, which degree of
     /// freedom of the cell it is of.
     PairRows,
-    /// The first pair of each degree of freedom, i32 `[dofs]`.
+    /// The first pair of each degree of freedom, i32 `[dofs]`; of strips, the first number.
     PairFirsts,
-    /// The pairs of each degree of freedom, i32 `[dofs]`.
+    /// The pairs of each degree of freedom, i32 `[dofs]`; of strips, the numbers.
     PairCounts,
     /// Places in the rows of a pair of the columns of its cell, packed
-    /// ([`kingpost_fem::sparse::SlotPacking`]), i32 `[words, pairs]`.
+    /// ([`kingpost_fem::sparse::SlotPacking`]), i32 `[words, pairs]`; of strips, the numbers, i32
+    /// `[1, numbers]`.
     Slots,
 }
 
@@ -181,7 +198,8 @@ pub struct TabulatedOptions {
     /// dimensions: those of DOLFINx are 3.
     pub position_width: Option<usize>,
     /// Whether the rules of all integrals are exact, so that they have the same value on cells
-    /// whose vertices are permuted. [`MatrixResult::TurnedRows`] needs that.
+    /// whose vertices are permuted. [`MatrixResult::TurnedRows`] and [`MatrixResult::Strips`] need
+    /// that.
     pub is_exact: bool,
     /// Whether each sub-element of a result has a kernel of its own. Each then has one element
     /// vector, so that all strategies take it, and evaluates again what it shares with others.

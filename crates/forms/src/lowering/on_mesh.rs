@@ -114,7 +114,7 @@ impl MeshForm {
     /// As [`tabulate`](super::tabulate) and [`lower_tabulated`].
     pub fn new(form: &Form, options: &LoweringOptions) -> Result<Self, FormError> {
         let (form, pulled, Tabulated { form: tabulated, spaces }) = tabulated_of(form, options)?;
-        let is_turned = matches!(options.matrix, MatrixResult::TurnedRows { .. });
+        let is_turned = options.matrix.is_turned();
         let kernels = lower_tabulated(
             &tabulated,
             &TabulatedOptions {

@@ -7,7 +7,8 @@ use super::{LoweredRole, MatrixResult, SparseCount, SparseList};
 use crate::form::FormError;
 use crate::tabulated::{Role, TabulatedForm};
 use kingpost_fem::sparse::SlotPacking;
-use kingpost_ir::{Affine, Assumption, BinaryOp, Constraint, Expr, ScalarType, VarId};
+use kingpost_ir::{Affine, Assumption, BinaryOp, Constraint, Expr, KernelBuilder, ScalarType, VarId};
+use std::collections::BTreeSet;
 
 /// The variables of rows that are owned.
 #[derive(Clone)]
@@ -21,6 +22,8 @@ pub(super) struct OwnedRows {
     pub(super) owners: Vec<Owners>,
     /// Of cells that are turned.
     pub(super) turned: Option<Turned>,
+    /// Whether the cells of an owner are strips.
+    pub(super) are_strips: bool,
     pub(super) packing: SlotPacking,
     /// Whether the entries are overwritten.
     pub(super) sets: bool,
@@ -55,8 +58,8 @@ pub(super) enum OwnDof {
 pub(super) struct Turned {
     /// The columns of all rows.
     pub(super) columns: VarId,
-    /// The first degree of freedom of a vertex.
-    pub(super) first_vertex: VarId,
+    /// The first degree of freedom of a vertex, unless it is that of all.
+    pub(super) first_vertex: Option<VarId>,
 }
 
 /// What is known of the pair that is the entity.
@@ -68,22 +71,48 @@ pub(super) struct Pair {
     pub(super) rows: VarId,
     /// Which degree of freedom of the cell the owner is.
     pub(super) own: Expr,
-    pub(super) turned: Option<TurnedPair>,
+    pub(super) cell: PairCell,
+}
+
+/// Where the cell of a pair has its degrees of freedom.
+#[derive(Clone)]
+pub(super) enum PairCell {
+    /// Where its map says.
+    Mapped,
+    /// Where the columns of the row say.
+    Turned(TurnedPair),
+    /// One vertex after the other comes to the cell.
+    Strip(Coming),
 }
 
 /// Where a cell that is turned has its degrees of freedom.
 #[derive(Clone, Copy)]
 pub(super) struct TurnedPair {
-    pub(super) of: Turned,
     /// Places of its columns in the row.
     pub(super) slots: VarId,
+    pub(super) columns: RowColumns,
+    pub(super) own: Own,
+}
+
+/// A vertex that comes to the cells of a strip.
+#[derive(Clone)]
+pub(super) struct Coming {
+    /// Its degree of freedom.
+    pub(super) dof: Expr,
+    pub(super) first_vertex: Option<VarId>,
+}
+
+/// The columns of the row of an owner.
+#[derive(Clone, Copy)]
+pub(super) struct RowColumns {
     /// Columns of the row, or of all rows.
     pub(super) columns: VarId,
     /// Where those of the row begin, among those of all.
     pub(super) first: Option<VarId>,
     /// Components of a degree of freedom.
     pub(super) block: usize,
-    pub(super) own: Own,
+    /// The first degree of freedom of a vertex, unless it is that of all.
+    pub(super) first_vertex: Option<VarId>,
 }
 
 /// The degree of freedom of a turned cell that owns the rows, the same of all pairs.
@@ -96,29 +125,41 @@ pub(super) struct Own {
     pub(super) slot: VarId,
 }
 
-impl Pair {
-    /// The number of a vertex of a cell that is turned, or of another degree of freedom; none of
-    /// other cells.
-    pub(super) fn number(&self, is_vertex: bool, at: Expr) -> Option<Expr> {
-        let TurnedPair { of, slots, columns, first, block, own } = self.turned?;
-        let slot = Expr::load(slots, [at.clone()]);
-        let column = match first {
-            Some(first) => Expr::load(columns, [Expr::scalar(first) + slot]),
-            None => Expr::load(columns, [slot]),
+impl RowColumns {
+    /// The degree of freedom whose columns begin at a place in the row.
+    pub(super) fn dof(&self, slot: Expr) -> Expr {
+        let column = match self.first {
+            Some(first) => Expr::load(self.columns, [Expr::scalar(first) + slot]),
+            None => Expr::load(self.columns, [slot]),
         };
-        let dof = match block {
+        match self.block {
             1 => column,
             n => Expr::binary(BinaryOp::FloorDiv, column, Expr::Int(n as i64)),
+        }
+    }
+}
+
+impl Pair {
+    /// The number of a vertex of a cell, or of another degree of freedom; none of a cell that has a
+    /// map.
+    pub(super) fn number(&self, is_vertex: bool, at: Expr) -> Option<Expr> {
+        let (dof, first_vertex) = match &self.cell {
+            PairCell::Mapped => return None,
+            PairCell::Turned(TurnedPair { slots, columns, own }) => {
+                let dof = columns.dof(Expr::load(*slots, [at.clone()]));
+                // the owner is known before its pairs are
+                let is_own = Expr::binary(BinaryOp::Eq, at, Expr::Int(own.dof as i64));
+                let dof = match own.is_vertex {
+                    true => Expr::Select(Box::new(is_own), Box::new(self.owner.clone()), Box::new(dof)),
+                    false => dof,
+                };
+                (dof, columns.first_vertex)
+            }
+            PairCell::Strip(Coming { dof, first_vertex }) => (dof.clone(), *first_vertex),
         };
-        // the owner is known before its pairs are
-        let is_own = Expr::binary(BinaryOp::Eq, at, Expr::Int(own.dof as i64));
-        let dof = match own.is_vertex {
-            true => Expr::Select(Box::new(is_own), Box::new(self.owner.clone()), Box::new(dof)),
-            false => dof,
-        };
-        Some(match is_vertex {
-            true => Expr::binary(BinaryOp::Sub, dof, Expr::scalar(of.first_vertex)),
-            false => dof,
+        Some(match first_vertex.filter(|_| is_vertex) {
+            Some(first) => Expr::binary(BinaryOp::Sub, dof, Expr::scalar(first)),
+            None => dof,
         })
     }
 }
@@ -132,49 +173,30 @@ impl OwnedRows {
         (entries, pairs): (Option<&[Affine]>, VarId),
     ) -> Result<Option<Self>, FormError> {
         let by_dimension = match needed.matrix {
-            MatrixResult::OwnedRows { longest } => Err(longest.max(1)),
+            MatrixResult::OwnedRows { longest } | MatrixResult::Strips { longest } => Err(longest.max(1)),
             MatrixResult::TurnedRows { longest } => Ok(longest),
             _ => return Ok(None),
         };
         if form.rank != 2 {
             return Ok(None);
         }
-        let outputs: Vec<usize> = needed.outputs.iter().copied().collect();
-        let [output] = outputs[..] else {
-            let found = outputs.len();
-            return Err(refused(&format!("{found} matrices, needed one")));
-        };
-        let (&[test, trial], Some(entries)) = (&form.outputs[output].spaces[..], entries) else {
-            return Err(refused("a form that has no matrix"));
-        };
-        if !form.spaces[test].transforms.is_empty() || !form.spaces[trial].transforms.is_empty() {
-            return Err(refused(
-                "elements whose functions are oriented by their cells, needed Lagrange elements",
-            ));
-        }
+        let (output, [test, trial], entries) = matrix_of(form, needed, entries)?;
         let name = &form.outputs[output].name;
         let role = |list| LoweredRole::SparseList { output, list };
         let counted = |count| LoweredRole::SparseCount { output, count };
         let all = signature.param(&format!("n_{name}_owners"), counted(SparseCount::Owners));
         let mut owners = Vec::new();
         let mut first_vertex = None;
+        let are_strips = matches!(needed.matrix, MatrixResult::Strips { .. });
+        if are_strips && turns(form, needed, [test, trial])?.dims.iter().any(|dim| *dim > 0) {
+            return Err(refused(
+                "strips of cells with degrees of freedom that are not at vertices, needed degree 1",
+            ));
+        }
         if let Ok(longest) = by_dimension {
             let turns = turns(form, needed, [test, trial])?;
-            for (dim, own) in turns.own.into_iter().enumerate() {
-                let (Some(own), stem) = (own, ["vertex", "edge", "face", "cell"][dim]) else { continue };
-                let first = format!("first_{name}_{stem}_owner");
-                let first = signature.param(&first, counted(SparseCount::FirstOf { dim }));
-                first_vertex.get_or_insert(first);
-                let count = format!("n_{name}_{stem}_owners");
-                let count = signature.param(&count, counted(SparseCount::OwnersOf { dim }));
-                let (begin, n) = (Affine::var(first), Affine::var(count));
-                let bounds = [(Affine::constant(0), begin.clone()), (begin.plus(&n), Affine::var(all))];
-                for (less, more) in bounds {
-                    signature.b.assume(Assumption::Params(Constraint::le(&less, &more)));
-                }
-                let (longest, own) = (longest[dim].max(1), OwnDof::At(own));
-                owners.push(Owners { first: Some(first), count, longest, own });
-            }
+            owners = by_dimension_of(signature, (output, name), (&turns, longest), all);
+            first_vertex = owners.first().and_then(|owners| owners.first);
         }
         let block = form.spaces[test].block;
         let starts = [Affine::var(all).times(block as i64).plus_constant(1)];
@@ -183,27 +205,56 @@ impl OwnedRows {
             signature.array(&format!("{name}_{stem}"), ScalarType::I32, shape.to_vec(), role(which))
         };
         let columns = [form.spaces[trial].columns, form.spaces[trial].block];
-        let Some(packing) = needed.matrix.packing() else {
-            return Err(FormError::Internal("rows that are owned have places".into()));
+        let (packing, words) = match needed.matrix.packing() {
+            Some(packing) => (packing, packing.words(columns[0])),
+            None => (SlotPacking::One, 1), // the numbers of strips hold rounds
         };
-        let slots = [Affine::constant(packing.words(columns[0]) as i64), Affine::var(pairs)];
+        let slots = [Affine::constant(words as i64), Affine::var(pairs)];
         let firsts = list("pair_firsts", &owned, SparseList::PairFirsts);
         let counts = list("pair_counts", &owned, SparseList::PairCounts);
         if let Err(longest) = by_dimension {
-            let own = OwnDof::Listed(list("pair_rows", &paired, SparseList::PairRows));
+            let own = match are_strips {
+                true => OwnDof::At(0),
+                false => OwnDof::Listed(list("pair_rows", &paired, SparseList::PairRows)),
+            };
             owners.push(Owners { first: None, count: all, longest, own });
         }
         let slots = list("slots", &slots, SparseList::Slots);
         let row_starts = list("row_starts", &starts, SparseList::RowStarts);
-        let turned = first_vertex.map(|first_vertex| {
+        let turned = (are_strips || first_vertex.is_some()).then(|| {
             let columns = list("columns", entries, SparseList::Columns);
             Turned { columns, first_vertex }
         });
-        let sets = needed.first;
-        let this =
-            Self { output, firsts, counts, slots, row_starts, owners, turned, packing, sets, block, columns };
         signature.b.assume(Assumption::Ascending(row_starts));
-        Ok(Some(this))
+        Ok(Some(Self {
+            output,
+            firsts,
+            counts,
+            slots,
+            row_starts,
+            owners,
+            turned,
+            are_strips,
+            packing,
+            sets: needed.first,
+            block,
+            columns,
+        }))
+    }
+
+    /// Assumes that arrays have an entry for each owner, of strips: these read it, whatever columns
+    /// there are.
+    pub(super) fn assume_vertices<'a>(&self, b: &mut KernelBuilder, arrays: impl Iterator<Item = &'a VarId>) {
+        if !self.are_strips {
+            return;
+        }
+        let sizes: BTreeSet<Affine> =
+            arrays.filter_map(|array| b.so_far().vars[*array].shape.first().cloned()).collect();
+        for (owners, size) in
+            self.owners.iter().flat_map(|owners| sizes.iter().map(|size| (owners.count, size)))
+        {
+            b.assume(Assumption::Params(Constraint::le(&Affine::var(owners), size)));
+        }
     }
 
     /// Rows that a cell adds to, and their columns.
@@ -220,6 +271,54 @@ impl OwnDof {
             Self::At(dof) => Expr::Int(dof as i64),
         }
     }
+}
+
+/// The matrix to which a form adds: its output, its spaces and its entries.
+fn matrix_of<'e>(
+    form: &TabulatedForm,
+    needed: &Needed,
+    entries: Option<&'e [Affine]>,
+) -> Result<(usize, [usize; 2], &'e [Affine]), FormError> {
+    let outputs: Vec<usize> = needed.outputs.iter().copied().collect();
+    let [output] = outputs[..] else {
+        let found = outputs.len();
+        return Err(refused(&format!("{found} matrices, needed one")));
+    };
+    let (&[test, trial], Some(entries)) = (&form.outputs[output].spaces[..], entries) else {
+        return Err(refused("a form that has no matrix"));
+    };
+    if !form.spaces[test].transforms.is_empty() || !form.spaces[trial].transforms.is_empty() {
+        return Err(refused(
+            "elements whose functions are oriented by their cells, needed Lagrange elements",
+        ));
+    }
+    Ok((output, [test, trial], entries))
+}
+
+/// The owners at vertices, on edges, on faces and in cells, which follow each other.
+fn by_dimension_of(
+    signature: &mut Signature<'_>,
+    (output, name): (usize, &str),
+    (turns, longest): (&Turns, [usize; 4]),
+    all: VarId,
+) -> Vec<Owners> {
+    let counted = |count| LoweredRole::SparseCount { output, count };
+    let mut owners = Vec::new();
+    for (dim, own) in turns.own.into_iter().enumerate() {
+        let (Some(own), stem) = (own, ["vertex", "edge", "face", "cell"][dim]) else { continue };
+        let first = format!("first_{name}_{stem}_owner");
+        let first = signature.param(&first, counted(SparseCount::FirstOf { dim }));
+        let count = format!("n_{name}_{stem}_owners");
+        let count = signature.param(&count, counted(SparseCount::OwnersOf { dim }));
+        let (begin, n) = (Affine::var(first), Affine::var(count));
+        let bounds = [(Affine::constant(0), begin.clone()), (begin.plus(&n), Affine::var(all))];
+        for (less, more) in bounds {
+            signature.b.assume(Assumption::Params(Constraint::le(&less, &more)));
+        }
+        let (longest, own) = (longest[dim].max(1), OwnDof::At(own));
+        owners.push(Owners { first: Some(first), count, longest, own });
+    }
+    owners
 }
 
 /// How cells are turned, of a form whose arrays are all found by the columns of its matrix.

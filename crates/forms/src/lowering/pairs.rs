@@ -1,19 +1,41 @@
 //! The pairs of an owned row and a cell: the loop over them, and where their sums go.
 
 use super::builder::Builder;
-use super::owned::{Own, OwnDof, OwnedRows, Owners, Pair, Turned, TurnedPair};
+use super::owned::{Own, OwnDof, OwnedRows, Owners, Pair, PairCell, RowColumns, Turned, TurnedPair};
 use crate::form::FormError;
 use kingpost_fem::sparse::SLICE;
-use kingpost_ir::{Access, Affine, BinaryOp, Expr, VarId};
+use kingpost_ir::{Access, Affine, BinaryOp, Expr, InsnId, VarId};
 
 /// Columns of a row that are copied to where they are read from, at most: what sixteen work-items
 /// copy at once. Copies of longer rows take longer than what they save
 /// (`results/h200/trotter_2023.md`).
 const COPIED: usize = 16;
 
-/// Opens the loop over owners, clears the rows of one, opens the loop over its pairs, and makes the
-/// pair the entity.
-pub(super) fn open_pairs(w: &mut Builder<'_>, owned: &OwnedRows, owners: &Owners) {
+/// An owner whose rows are cleared.
+pub(super) struct Opened {
+    pub(super) owner: Expr,
+    pub(super) rows: VarId,
+    /// Its first pair, and how many it has.
+    pub(super) pairs: [VarId; 2],
+    /// The columns of its first row, where they stand for maps.
+    pub(super) columns: Option<RowColumns>,
+}
+
+impl Opened {
+    /// Where a pair stands.
+    pub(super) fn place(&self, turn: Expr) -> Expr {
+        Expr::scalar(self.pairs[0]) + Expr::Int(SLICE as i64) * turn
+    }
+
+    /// Makes a cell of the owner the entity.
+    pub(super) fn enter(&self, w: &mut Builder<'_>, (entity, own): (Expr, Expr), cell: PairCell) {
+        w.pair = Some(Pair { owner: self.owner.clone(), rows: self.rows, own, cell });
+        w.entity = Some(entity);
+    }
+}
+
+/// Opens the loop over owners, and clears the rows of one.
+pub(super) fn open_owner(w: &mut Builder<'_>, owned: &OwnedRows, owners: &Owners) -> Opened {
     let counter = w.names.fresh("owner");
     if w.roles.cell.is_empty() {
         w.roles.cell.clone_from(&counter);
@@ -42,51 +64,73 @@ pub(super) fn open_pairs(w: &mut Builder<'_>, owned: &OwnedRows, owners: &Owners
         w.assign("find_columns", Access::scalar(first), Expr::load(owned.row_starts, [row]));
         first
     });
+    let columns = owned.turned.map(|of| RowColumns {
+        // where no row is copied, those of all rows are read
+        columns: copy.unwrap_or(of.columns),
+        first: column,
+        block: owned.columns[1],
+        first_vertex: of.first_vertex,
+    });
+    Opened { owner, rows, pairs: [first, count], columns }
+}
+
+/// Opens the loop over owners, clears the rows of one, opens the loop over its pairs, and makes the
+/// pair the entity.
+pub(super) fn open_pairs(w: &mut Builder<'_>, owned: &OwnedRows, owners: &Owners) {
+    let opened = open_owner(w, owned, owners);
+    let [_, count] = opened.pairs;
     let own = match owners.own {
         OwnDof::At(dof) => Some(open_own(w, owned, dof)),
         OwnDof::Listed(_) => None,
     };
-    let place = |turn: Expr| Expr::scalar(first) + Expr::Int(SLICE as i64) * turn;
     let words = owned.turned.map(|_| {
         let words = w.list("words", owned.packing.words(owned.columns[0]));
-        read_words(w, owned, words, (Expr::Int(0), count, Expr::scalar(first)));
+        read_words(w, owned, words, (Expr::Int(0), count, opened.place(Expr::Int(0))));
         words
     });
     let turn = w.names.fresh("turn");
     let turn = Expr::from(w.b.open_loop(&turn, Affine::constant(0), Affine::var(count)));
-    let mut pair = place(turn.clone());
-    let turned = match owned.turned.zip(words).zip(own) {
-        Some(((of, words), own)) => {
+    let mut pair = opened.place(turn.clone());
+    let cell = match opened.columns.zip(words).zip(own) {
+        Some(((columns, words), own)) => {
             let slots = take_slots(w, owned, words);
             let next = turn + Expr::Int(1);
-            read_words(w, owned, words, (next.clone(), count, place(next)));
-            // where no row is copied, those of all rows are read
-            let columns = copy.unwrap_or(of.columns);
-            Some(TurnedPair { of, slots, columns, first: column, block: owned.columns[1], own })
+            read_words(w, owned, words, (next.clone(), count, opened.place(next)));
+            PairCell::Turned(TurnedPair { slots, columns, own })
         }
         None => {
             let place = w.integer("pair");
             w.assign("next_pair", Access::scalar(place), pair);
             pair = Expr::scalar(place);
-            None
+            PairCell::Mapped
         }
     };
-    w.pair = Some(Pair { owner, rows, own: owners.own.of(pair.clone()), turned });
-    w.entity = Some(pair);
+    let own = owners.own.of(pair.clone());
+    opened.enter(w, (pair, own), cell);
 }
 
 /// Sums of what pairs add to the columns of the owner itself, which are in no other memory than
 /// those of its work-item.
 fn open_own(w: &mut Builder<'_>, owned: &OwnedRows, dof: usize) -> Own {
-    let components = owned.columns[1];
-    let sums = w.numbers("own_sums", &[owned.block, components]);
-    let (row, component) = (w.loop_of("i_row", owned.block), w.loop_of("i_own", components));
-    w.assign("clear_own", Access::new(sums, [row.1, component.1]), Expr::from(0.0));
-    w.close_loop_of(component.0);
-    w.close_loop_of(row.0);
+    let sums = clear_sums(w, owned, ("own_sums", "clear_own"), 1);
     let slot = w.integer("own_slot");
     w.assign("no_slot", Access::scalar(slot), Expr::Int(0));
     Own { dof, is_vertex: dof < w.form.cell.n_vertices(), sums, slot }
+}
+
+/// Sums of what is added to the columns of a number of degrees of freedom, cleared.
+pub(super) fn clear_sums(
+    w: &mut Builder<'_>,
+    owned: &OwnedRows,
+    (stem, clear): (&str, &str),
+    dofs: usize,
+) -> VarId {
+    let sums = w.numbers(stem, &[owned.block, dofs * owned.columns[1]]);
+    let (row, column) = (w.loop_of("i_row", owned.block), w.loop_of("i_own", dofs * owned.columns[1]));
+    w.assign(clear, Access::new(sums, [row.1, column.1]), Expr::from(0.0));
+    w.close_loop_of(column.0);
+    w.close_loop_of(row.0);
+    sums
 }
 
 /// Where the entries of a row begin and end.
@@ -157,27 +201,27 @@ fn take_slots(w: &mut Builder<'_>, owned: &OwnedRows, words: VarId) -> VarId {
 
 /// Adds the rows of a cell to those of the owner; after the last cell, those to the entries.
 pub(super) fn scatter(w: &mut Builder<'_>, owned: &OwnedRows) -> Result<(), FormError> {
-    let name = w.form.outputs[owned.output].name.clone();
     let (cell, entity) = (w.sum_of(owned.output)?, w.entity());
     let pair = w.pair.clone().ok_or_else(|| FormError::Internal("no rows are owned".into()))?;
-    match pair.turned {
-        Some(TurnedPair { slots, own, .. }) => {
+    let own = match &pair.cell {
+        PairCell::Turned(TurnedPair { slots, own, .. }) => {
             for [lo, hi] in [[0, own.dof], [own.dof + 1, owned.columns[0]]] {
                 if lo < hi {
                     let name = w.names.fresh("j_scatter");
                     let ends = [lo, hi].map(|end| Affine::constant(end as i64));
                     let [lo, hi] = ends;
                     let column = Expr::from(w.b.open_loop(&name, lo, hi));
-                    let slot = Expr::load(slots, [column.clone()]);
+                    let slot = Expr::load(*slots, [column.clone()]);
                     gather(w, owned, (column, slot), (cell, pair.rows));
                     w.b.close_loop();
                 }
             }
             let column = Expr::Int(own.dof as i64);
             gather(w, owned, (column.clone(), Expr::Int(0)), (cell, own.sums));
-            w.assign("own_slot", Access::scalar(own.slot), Expr::load(slots, [column]));
+            w.assign("own_slot", Access::scalar(own.slot), Expr::load(*slots, [column]));
+            Some(*own)
         }
-        None => {
+        PairCell::Mapped | PairCell::Strip(_) => {
             let n_words = owned.packing.words(owned.columns[0]);
             let word = (n_words > 0).then(|| w.integer("slots"));
             for (k, word) in (0..n_words).zip(std::iter::repeat(word).flatten()) {
@@ -186,20 +230,27 @@ pub(super) fn scatter(w: &mut Builder<'_>, owned: &OwnedRows) -> Result<(), Form
                 gather(w, owned, (column, slot), (cell, pair.rows));
                 close_word(w, owned, word);
             }
+            None
         }
-    }
+    };
     w.b.close_loop(); // of the pairs
-    if let Some(TurnedPair { own, .. }) = pair.turned {
+    if let Some(own) = own {
         gather(w, owned, (Expr::Int(0), Expr::scalar(own.slot)), (own.sums, pair.rows));
     }
+    store_rows(w, owned, (pair.owner, pair.rows));
+    Ok(())
+}
 
+/// Stores the rows of an owner, and closes the loop over owners.
+pub(super) fn store_rows(w: &mut Builder<'_>, owned: &OwnedRows, (owner, rows): (Expr, VarId)) {
+    let name = w.form.outputs[owned.output].name.clone();
     let row = w.loop_of("i_store", owned.block);
     // looked up again: that rows share no entry is known of the starts of rows themselves
-    let [first, last] = bounds(w, owned, "entry", row_of(owned, pair.owner, row.1.clone()));
+    let [first, last] = bounds(w, owned, "entry", row_of(owned, owner, row.1.clone()));
     let entry = w.names.fresh("k_entry");
     let entry = Expr::from(w.b.open_loop(&entry, Affine::var(first), Affine::var(last)));
     let within = Expr::binary(BinaryOp::Sub, entry.clone(), Expr::scalar(first));
-    let value = Expr::load(pair.rows, [row.1, within]);
+    let value = Expr::load(rows, [row.1, within]);
     let output = w.vars.outputs[&owned.output];
     let (stem, entry) = (format!("store_{name}"), Access::new(output, [entry]));
     match owned.sets {
@@ -209,7 +260,6 @@ pub(super) fn scatter(w: &mut Builder<'_>, owned: &OwnedRows) -> Result<(), Form
     w.b.close_loop();
     w.close_loop_of(row.0);
     w.b.close_loop(); // of the owners
-    Ok(())
 }
 
 /// Reads a number that holds places, and opens the loop over them; gives the column of each.
@@ -241,13 +291,13 @@ fn close_word(w: &mut Builder<'_>, owned: &OwnedRows, word: VarId) {
     w.b.close_loop();
 }
 
-/// Adds a column of a cell at its place in the rows.
-fn gather(
+/// Adds a column of a cell at its place in the rows; gives the statement.
+pub(super) fn gather(
     w: &mut Builder<'_>,
     owned: &OwnedRows,
     (column, slot): (Expr, Expr),
     (cell, rows): (VarId, VarId),
-) {
+) -> InsnId {
     let name = w.form.outputs[owned.output].name.clone();
     let components = owned.columns[1];
     let row = w.loop_of("i_scatter", owned.block);
@@ -258,7 +308,8 @@ fn gather(
         from = Expr::Int(components as i64) * from + component.1;
     }
     let value = Expr::load(cell, [row.1.clone(), from]);
-    w.add_to(&format!("gather_{name}"), Access::new(rows, [row.1, at]), value);
+    let insn = w.add_to(&format!("gather_{name}"), Access::new(rows, [row.1, at]), value);
     w.close_loop_of(component.0);
     w.close_loop_of(row.0);
+    insn
 }

@@ -98,6 +98,9 @@ impl Signature<'_> {
         let results = needed.results.iter().map(|l| self.local(form, l, self.ty)).collect();
         let entries = outputs.values().next().map(|output| self.b.so_far().vars[*output].shape.clone());
         let owned = OwnedRows::declare(self, form, needed, (entries.as_deref(), entity_params.1))?;
+        if let Some(owned) = &owned {
+            owned.assume_vertices(self.b, arrays.values());
+        }
         Ok(Vars {
             entities,
             maps,
@@ -205,7 +208,8 @@ impl Signature<'_> {
                     | MatrixResult::Searched
                     | MatrixResult::Rowwise
                     | MatrixResult::OwnedRows { .. }
-                    | MatrixResult::TurnedRows { .. },
+                    | MatrixResult::TurnedRows { .. }
+                    | MatrixResult::Strips { .. },
                 ) => {
                     let role = LoweredRole::NonzeroCount { output: *place };
                     vec![Affine::var(self.param(&format!("n_{}", output.name), role))]
@@ -273,7 +277,8 @@ impl Signature<'_> {
             | MatrixResult::Cells
             | MatrixResult::Diagonal
             | MatrixResult::OwnedRows { .. }
-            | MatrixResult::TurnedRows { .. } => {
+            | MatrixResult::TurnedRows { .. }
+            | MatrixResult::Strips { .. } => {
                 Places::Table(list("positions", of_entities(&sizes), LoweredRole::Positions { output }))
             }
         }

@@ -566,7 +566,8 @@ impl Question<'_> {
             // what owners of rows look up belongs in local memory
             let owned = match (lowered.matrix, device.info().backend) {
                 // no other mapping takes several loops over owners
-                (MatrixResult::OwnedRows { .. }, Backend::Cuda) | (MatrixResult::TurnedRows { .. }, _) => {
+                (MatrixResult::OwnedRows { .. }, Backend::Cuda)
+                | (MatrixResult::TurnedRows { .. } | MatrixResult::Strips { .. }, _) => {
                     Some(Mapping::from(OwnedRows { owners: OWNERS }))
                 }
                 (_, Backend::C | Backend::OpenCl | Backend::Cuda) => None,

@@ -20,7 +20,8 @@ use kingpost_solve::{Arrays, AssemblyStrategy, FormPrograms, FoundPattern, Matri
 use kingpost_strategies::{Mapping, OwnedRows};
 
 const ORDER: NumberingOrder = NumberingOrder::OF_MATRICES;
-const STRATEGY: AssemblyStrategy = AssemblyStrategy::TurnedRows;
+const TURNED: AssemblyStrategy = AssemblyStrategy::TurnedRows;
+const STRIPS: AssemblyStrategy = AssemblyStrategy::Strips;
 
 fn lowered(form: &Form, matrix: MatrixResult) -> Result<MeshForm, FormError> {
     Ok(MeshForm::new(form, &LoweringOptions::new("tangent").with_matrix(matrix))?.in_order(ORDER))
@@ -45,14 +46,18 @@ fn mapping(owners: u64) -> Mapping {
 fn assembled(
     device: &dyn Device,
     (form, mesh, inputs): (&Form, &Mesh, &Inputs),
-    owners: u64,
+    (strategy, owners): (AssemblyStrategy, u64),
     is_found: bool,
 ) -> (CsrPattern, Vec<f64>) {
     let (sparse, mut arrays) = (lowered(form, MatrixResult::Sparse).unwrap(), Arrays::default());
     let of_host = sparse.patterns(mesh).unwrap();
-    let matrix = STRATEGY.matrix_of(&sparse, &NumberedMesh::new(mesh), &of_host[0]).unwrap();
-    let found = FoundPattern::find(device, &sparse, mesh, matrix, &mut arrays).unwrap().unwrap();
-    let patterns = if is_found { Patterns::from(&found) } else { Patterns::from(&of_host) };
+    let matrix = strategy.matrix_of(&sparse, &NumberedMesh::new(mesh), &of_host[0]).unwrap();
+    let found = FoundPattern::find(device, &sparse, mesh, matrix, &mut arrays).unwrap();
+    assert_eq!(found.is_some(), strategy == TURNED, "the host finds strips alone");
+    let patterns = match &found {
+        Some(found) if is_found => Patterns::from(found),
+        Some(_) | None => Patterns::from(&of_host),
+    };
     let lowered = lowered(form, matrix).unwrap();
     let programs = FormPrograms::compile(device, lowered, &|_| vec![mapping(owners)]).unwrap();
     let of = inputs.of(programs.form().form());
@@ -78,7 +83,9 @@ fn entries_are_those_of_the_reference() {
         (FunctionSpace::scalar(tetrahedron, 3), Mesh::unit_cube(1).unwrap()),
     ];
     let taken = if is_long_run() { cases.len() } else { 4 };
-    for (place, (space, mesh)) in cases.iter().take(taken).enumerate() {
+    let turned = cases.iter().take(taken).map(|case| (TURNED, case));
+    let of_vertices = cases.iter().filter(|(space, _)| space.degree() == 1).map(|case| (STRIPS, case));
+    for (place, (strategy, (space, mesh))) in turned.chain(of_vertices).enumerate() {
         let form = form_of(space);
         let n = lowered(&form, MatrixResult::Sparse).unwrap().n_columns(mesh).unwrap();
         let inputs = Inputs::new().in_order(ORDER).constant("kappa", [1.7]);
@@ -97,7 +104,8 @@ fn entries_are_those_of_the_reference() {
         let largest = reference.iter().flatten().fold(0.0_f64, |most, x| most.max(x.abs()));
         for (k, device) in devices().into_iter().enumerate() {
             let is_found = (place + k) % 2 == 0;
-            let (pattern, values) = assembled(&*device, (&form, mesh, &inputs), [16, 12][k % 2], is_found);
+            let mapped = (strategy, [16, 12][k % 2]);
+            let (pattern, values) = assembled(&*device, (&form, mesh, &inputs), mapped, is_found);
             for (j, expected) in columns.iter().zip(&reference) {
                 for (i, expected) in expected.iter().enumerate() {
                     let row = pattern.row_starts[i] as usize..pattern.row_starts[i + 1] as usize;
@@ -107,7 +115,7 @@ fn entries_are_those_of_the_reference() {
                     // sums of a dozen products over two dozen cells
                     assert!(
                         error <= 1e-12,
-                        "{space} on {} cells, {}: [{i}, {j}] off by {error:e}, seed {seed}",
+                        "{strategy}, {space} on {} cells, {}: [{i}, {j}] off by {error:e}, seed {seed}",
                         mesh.n_cells(),
                         device.info().name
                     );
@@ -122,14 +130,15 @@ fn entries_are_those_of_the_reference() {
 fn an_unstructured_mesh_has_the_entries_of_a_lookup_table() {
     let bracket = concat!(env!("CARGO_MANIFEST_DIR"), "/../../meshes/bracket.msh");
     let mesh = Mesh::read_gmsh(bracket.as_ref()).unwrap();
-    for (k, degree) in [1, 2].into_iter().take(if is_long_run() { 2 } else { 1 }).enumerate() {
+    let cases = [(TURNED, 1), (STRIPS, 1), (TURNED, 2)];
+    for (k, (strategy, degree)) in cases.into_iter().take(if is_long_run() { 3 } else { 2 }).enumerate() {
         let space = FunctionSpace::scalar(CellShape::Tetrahedron, degree);
         let form = form_of(&space);
         let n = lowered(&form, MatrixResult::Sparse).unwrap().n_columns(&mesh).unwrap();
         let inputs = Inputs::new().in_order(ORDER).constant("kappa", [1.7]);
         let inputs = inputs.field("w", Random::of(seed()).reals(n));
         let device = devices().swap_remove(0);
-        let (pattern, found) = assembled(&*device, (&form, &mesh, &inputs), 32, k == 0);
+        let (pattern, found) = assembled(&*device, (&form, &mesh, &inputs), (strategy, 32), k == 0);
         let programs =
             FormPrograms::compile(&*device, lowered(&form, MatrixResult::Sparse).unwrap(), &|_| {
                 vec![Mapping::single_cell()]
@@ -146,8 +155,33 @@ fn an_unstructured_mesh_has_the_entries_of_a_lookup_table() {
         let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
         let far = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         // sums of a dozen products over two dozen cells
-        assert!(largest > 0.0 && far <= 1e-12 * largest, "P{degree}: {far} of {largest}");
+        assert!(largest > 0.0 && far <= 1e-12 * largest, "{strategy}, P{degree}: {far} of {largest}");
     }
+}
+
+#[test]
+fn what_is_no_strip_is_refused() {
+    let mesh = Mesh::unit_cube(1).unwrap();
+    let space = |degree| FunctionSpace::scalar(CellShape::Tetrahedron, degree);
+    let mass = |space: &FunctionSpace| trial(space) * test(space);
+    let refused =
+        |form: &Form, longest| lowered(form, MatrixResult::Strips { longest }).unwrap_err().to_string();
+    let quadratic = refused(&(mass(&space(2)) * dx()), 30);
+    assert!(
+        quadratic.contains("degrees of freedom that are not at vertices, needed degree 1"),
+        "{quadratic}"
+    );
+    let curved = refused(&(mass(&space(1)) * exp(coefficient("w", &space(1))) * dx()), 30);
+    assert!(curved.contains("rules that are not exact"), "{curved}");
+    let facets = refused(&(mass(&space(1)) * ds()), 30);
+    assert!(facets.contains("found an integral over facets"), "{facets}");
+    let bound = |longest| {
+        let form = lowered(&(mass(&space(1)) * dx()), MatrixResult::Strips { longest }).unwrap();
+        form.bind(0, &mesh, &Inputs::new().in_order(ORDER)).map(|_| ())
+    };
+    let error = bound(3).unwrap_err().to_string();
+    assert!(error.contains("lower it with `MatrixResult::Strips { longest: 8 }`"), "{error}");
+    bound(8).unwrap();
 }
 
 #[test]
