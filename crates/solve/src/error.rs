@@ -128,9 +128,7 @@ pub enum SolveError {
         parts: usize,
     },
     /// A form that parts do not apply.
-    #[error(
-        "`{kernel}` on several devices: needed integrals over all cells, the whole boundary or all facets between cells, that add to a vector"
-    )]
+    #[error("`{kernel}` on several devices: needed integrals that add to a vector")]
     PartsForm {
         /// The kernel.
         kernel: String,

@@ -1,8 +1,8 @@
 //! Some cells of a mesh as a mesh of their own.
 
-use super::Curved;
-use super::{Mesh, MeshError};
+use super::{Curved, FacetSide, FacetTag, Mesh, MeshError};
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 
 /// Rows of numbers below `n`, renumbered in ascending order, and which numbers they were.
 fn renumbered(rows: &[u32], n: usize) -> (Vec<u32>, Vec<u32>) {
@@ -32,8 +32,8 @@ fn places(numbers: &[u32]) -> impl IndexedParallelIterator<Item = usize> {
 }
 
 impl Mesh {
-    /// Some cells as a mesh of their own, which has their tags. Vertices and nodes that no cell has
-    /// are left out; the others keep their order. Tags of facets are left out.
+    /// Some cells as a mesh of their own, which has their tags and those of their facets. Vertices and
+    /// nodes that no cell has are left out; the others keep their order.
     ///
     /// ```
     /// use kingpost_fem::mesh::Mesh;
@@ -62,6 +62,7 @@ impl Mesh {
         // what holds for all cells holds for some
         let mut part = Self::unchecked(self.shape, points, corners, tags);
         part.placement.clone_from(&self.placement);
+        part.facet_tags = self.facet_tags_of(cells);
         if let Some(curved) = &self.curved {
             let nodes = rows_of(&curved.cells, curved.element.n_dofs(), listed());
             let (nodes, kept) = renumbered(&nodes, curved.coordinates.len() / dim);
@@ -69,5 +70,27 @@ impl Mesh {
             part.curved = Some(Curved { element: curved.element.clone(), coordinates, cells: nodes });
         }
         Ok(part)
+    }
+
+    /// The tags of the facets of some cells, by the lowest of these cells, as it is numbered there.
+    fn facet_tags_of(&self, cells: &[usize]) -> Vec<FacetTag> {
+        if self.facet_tags.is_empty() {
+            return Vec::new();
+        }
+        let mut places = vec![None; self.n_cells()];
+        for (place, cell) in cells.iter().enumerate() {
+            places[*cell] = Some(place as u32);
+        }
+        let is_tagged = |side: FacetSide| self.tags_of_facet(side).next().is_some();
+        let facets = self.facets().into_iter().filter(|facet| is_tagged(facet.side));
+        let others: BTreeMap<_, _> = facets.filter_map(|f| f.other.map(|other| (f.side, other))).collect();
+        let moved = |tag: &FacetTag| {
+            let sides = std::iter::once(&tag.side).chain(others.get(&tag.side));
+            let here = sides.filter_map(|s| places[s.cell as usize].map(|cell| FacetSide { cell, ..*s }));
+            here.min().map(|side| FacetTag { side, ..*tag })
+        };
+        let mut tags: Vec<FacetTag> = self.facet_tags.iter().filter_map(moved).collect();
+        tags.sort_unstable();
+        tags
     }
 }

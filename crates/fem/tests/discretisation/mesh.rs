@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use kingpost_fem::element::CellShape;
-use kingpost_fem::mesh::{CellTags, Facet, FacetSide, Mesh, MeshError};
+use kingpost_fem::mesh::{CellTags, Facet, FacetSide, FacetTag, Mesh, MeshError};
 use std::collections::BTreeMap;
 
 #[test]
@@ -188,6 +188,36 @@ fn reordering_keeps_the_mesh_and_brings_neighbours_together() {
     let mut seen: Vec<i32> = reordered.tags().unwrap().iter().flatten().copied().collect();
     seen.sort_unstable();
     assert!(seen.iter().enumerate().all(|(i, tag)| i as i32 == *tag));
+}
+
+/// Tags of facets by the lowest of the cells that a part has.
+#[test]
+fn a_part_has_the_tags_of_its_facets() {
+    let square =
+        b"$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n4\n1 0 0 0\n2 1 0 0\n3 1 1 0\n4 0 1 0\n$EndNodes\n\
+        $Elements\n4\n1 1 2 5 1 1 2\n2 1 2 6 1 1 3\n3 2 2 1 1 1 2 3\n4 2 2 1 1 1 3 4\n$EndElements\n";
+    let mesh = Mesh::from_gmsh(square).unwrap();
+    let tags = |mesh: &Mesh| -> Vec<(Vec<Vec<f64>>, i32)> {
+        let of = |tag: &FacetTag| {
+            let corners = mesh.shape().facets()[usize::from(tag.side.facet)];
+            let cell = mesh.cell(tag.side.cell as usize);
+            let mut points: Vec<_> = corners.iter().map(|k| mesh.vertex(cell[*k]).to_vec()).collect();
+            points.sort_by(|a, b| a.partial_cmp(b).unwrap());
+            (points, tag.tag)
+        };
+        mesh.facet_tags().iter().map(of).collect()
+    };
+    let bottom = (vec![vec![0.0, 0.0], vec![1.0, 0.0]], 5);
+    let diagonal = (vec![vec![0.0, 0.0], vec![1.0, 1.0]], 6);
+    let sorted = |mut tags: Vec<(Vec<Vec<f64>>, i32)>| {
+        tags.sort_by_key(|(_, tag)| *tag);
+        tags
+    };
+    assert_eq!(sorted(tags(&mesh)), [bottom.clone(), diagonal.clone()]);
+    assert_eq!(sorted(tags(&mesh.part(&[0]).unwrap())), [bottom.clone(), diagonal.clone()]);
+    let upper = tags(&mesh.part(&[1]).unwrap());
+    assert_eq!((upper.len(), &upper[0]), (1, &diagonal));
+    assert_eq!(sorted(tags(&mesh.part(&[1, 0]).unwrap())), [bottom, diagonal]);
 }
 
 #[test]

@@ -79,6 +79,12 @@ impl MeshForm {
         self.bound(kernel, &NumberedMesh::new(mesh), inputs, patterns)?.memory()
     }
 
+    /// Whether a mesh has entities that a kernel is over: a part of a mesh may lack those of a tag.
+    #[must_use]
+    pub fn has_entities(&self, kernel: &LoweredKernel, mesh: &Mesh) -> bool {
+        Grid::mesh(mesh).entities(kernel.over, &kernel.subdomains).is_ok()
+    }
+
     /// As [`MeshForm::bind_to`], each argument when it is asked for, with the numberings that the mesh
     /// has.
     ///

@@ -34,10 +34,9 @@ impl PartForm {
     ///
     /// # Errors
     /// As [`MeshForm::bind_to`](kingpost_forms::lowering::MeshForm::bind_to); no memory;
-    /// [`SolveError::PartsForm`] of integrals over tagged entities, as the mesh of a part has no
-    /// tags of facets, and of results that are not added to a vector; [`SolveError::NoNeighbour`]
-    /// of integrals over facets between cells on a mesh that is not made by
-    /// [`PartMesh::with_neighbours`].
+    /// [`SolveError::PartsForm`] of results that are not added to a vector;
+    /// [`SolveError::NoNeighbour`] of integrals over facets between cells on a mesh that is not made
+    /// by [`PartMesh::with_neighbours`]. Tags that the whole mesh has not are refused.
     pub fn new(
         device: &dyn Device,
         programs: &FormPrograms,
@@ -53,15 +52,18 @@ impl PartForm {
         let mut arrays = Arrays::default();
         for (place, executable) in programs.executables().enumerate() {
             let kernel = &programs.form().kernels()[place];
-            if !kernel.subdomains.is_empty() || kernel.vector != VectorResult::Assembled {
+            if kernel.vector != VectorResult::Assembled {
                 return Err(SolveError::PartsForm { kernel: kernel.kernel.name.clone() });
+            }
+            if !part.has_entities(programs.form(), kernel, boundary)? {
+                continue;
             }
             let memory = programs.form().bind_to(place, &part.mesh, inputs, &[])?;
             // with both cells of a facet between two
             let entities: Vec<(u32, [u32; 2])> = match kernel.over {
                 IntegralType::Cell => {
-                    let own = (0..part.mesh.n_cells() as u32).filter(|cell| part.is_computed(*cell));
-                    own.map(|cell| (cell, [cell; 2])).collect()
+                    let own = part.own_cells(kernel, &memory).into_iter();
+                    own.map(|(place, cell)| (place, [cell; 2])).collect()
                 }
                 IntegralType::ExteriorFacet => {
                     let facets = part.on_boundary(kernel, &memory, boundary);

@@ -2,12 +2,14 @@
 
 use super::Partition;
 use crate::SolveError;
-use kingpost_fem::mesh::{FacetSide, Mesh};
+use kingpost_fem::mesh::{CellTags, FacetSide, FacetTag, Mesh};
 use kingpost_fem::numbering::Numbering;
 use kingpost_forms::form::FormError;
-use kingpost_forms::lowering::{LoweredKernel, LoweredRole};
+use kingpost_forms::lowering::{LoweredKernel, LoweredRole, MeshForm};
+use kingpost_forms::tabulated::IntegralType;
 use kingpost_interp::{Memory, Value};
 use rayon::prelude::*;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// The cells of a mesh that have a degree of freedom of a part, as a mesh of its own.
@@ -24,6 +26,15 @@ pub struct PartMesh {
     /// Whether the part computes the integral over each cell, and those over its facets; others are
     /// there for what such facets read.
     pub computes: Vec<bool>,
+    /// The tags of the whole mesh.
+    tags: WholeTags,
+}
+
+/// The tags of the cells and facets of a whole mesh, some of which a part may lack.
+#[derive(Clone, Debug)]
+struct WholeTags {
+    cells: BTreeSet<i32>,
+    facets: Vec<FacetTag>,
 }
 
 fn refused(error: &dyn std::fmt::Display) -> SolveError {
@@ -85,7 +96,11 @@ impl PartMesh {
             }
         }
         let computes = vec![true; cells.len()];
-        Ok(Self { mesh: of_part, numbering: of_cells, dofs, cells, computes })
+        let tags = WholeTags {
+            cells: mesh.tags().map(CellTags::all).into_iter().flatten().collect(),
+            facets: mesh.facet_tags().to_vec(),
+        };
+        Ok(Self { mesh: of_part, numbering: of_cells, dofs, cells, computes, tags })
     }
 }
 
@@ -99,6 +114,49 @@ fn list_of<'m>(kernel: &LoweredKernel, memory: &'m Memory, role: LoweredRole) ->
 }
 
 impl PartMesh {
+    /// Whether the part has entities that a kernel is over: other parts may have all of a tag.
+    ///
+    /// # Errors
+    /// A tag that the whole mesh has not, or has of other entities.
+    pub(crate) fn has_entities(
+        &self,
+        form: &MeshForm,
+        kernel: &LoweredKernel,
+        boundary: &[FacetSide],
+    ) -> Result<bool, SolveError> {
+        if kernel.subdomains.is_empty() {
+            return Ok(true);
+        }
+        let is_of = |tag: i32| kernel.subdomains.contains(&i64::from(tag));
+        let of_facets = |on_boundary: bool| {
+            let is_there = |side: &FacetSide| boundary.binary_search(side).is_ok() == on_boundary;
+            self.tags.facets.iter().any(|tag| is_of(tag.tag) && is_there(&tag.side))
+        };
+        let (found, what) = match kernel.over {
+            IntegralType::Cell => (self.tags.cells.iter().any(|tag| is_of(*tag)), "cells"),
+            IntegralType::ExteriorFacet => (of_facets(true), "boundary facets"),
+            IntegralType::InteriorFacet => (of_facets(false), "interior facets"),
+        };
+        if !found {
+            let tags: Vec<String> = kernel.subdomains.iter().map(i64::to_string).collect();
+            let (name, tags) = (&kernel.kernel.name, tags.join(", "));
+            let needed = "the subdomain of an integral; give the mesh such a physical group";
+            return Err(refused(&format!("`{name}`: found no {what} of tag {tags}, {needed}")));
+        }
+        Ok(form.has_entities(kernel, &self.mesh))
+    }
+
+    /// The places of a kernel's cells that the part computes, with the cells.
+    pub(crate) fn own_cells(&self, kernel: &LoweredKernel, memory: &Memory) -> Vec<(u32, u32)> {
+        let all: Vec<u32> = match kernel.subdomains.is_empty() {
+            true => (0..self.mesh.n_cells() as u32).collect(),
+            false => {
+                list_of(kernel, memory, LoweredRole::EntityCells).iter().map(|cell| *cell as u32).collect()
+            }
+        };
+        (0..).zip(all).filter(|(_, cell)| self.is_computed(*cell)).collect()
+    }
+
     /// The places of a kernel's facets that are on the boundary of the whole mesh, whose facets are
     /// ascending, with their cells here; all others are where cells of other parts were cut off.
     pub(crate) fn on_boundary<'m>(

@@ -7,7 +7,8 @@ use kingpost_fem::numbering::Numbering;
 use kingpost_fem::sparse::{CsrPart, CsrPattern};
 use kingpost_forms::form::Form;
 use kingpost_forms::form::{
-    FunctionSpace, Inputs, action, coefficient, dS, dot, ds, dx, grad, inner, jump, test, trial,
+    FunctionSpace, Inputs, Measure, Region, action, coefficient, dS, dot, ds, dx, grad, inner, jump, test,
+    trial,
 };
 use kingpost_forms::lowering::{LoweringOptions, MeshForm};
 use kingpost_runtime::{Device, buffer_of, download_values, open};
@@ -21,16 +22,58 @@ use kingpost_strategies::Mapping;
 
 const DEGREE: usize = 2;
 
+/// The tag of some cells.
+const CORNER: i32 = 7;
+/// The tag of facets on the boundary.
+const LEFT: i32 = 1;
+/// The tag of facets between cells.
+const MIDDLE: i32 = 3;
+
+/// A square of triangles, of which those at a corner have a tag, as have the edges on the left and those
+/// in the middle, across the cut between two parts.
+fn tagged_square(n: usize) -> Mesh {
+    let id = |i: usize, j: usize| j * (n + 1) + i + 1;
+    let points = (0..=n).flat_map(|j| (0..=n).map(move |i| (i, j)));
+    let at = |k: usize| k as f64 / n as f64;
+    let nodes: Vec<String> = points.map(|(i, j)| format!("{} {} {} 0", id(i, j), at(i), at(j))).collect();
+    let edge = |tag: i32, a: usize, b: usize| format!("1 2 {tag} {tag} {a} {b}");
+    let left = (0..n).map(|j| edge(LEFT, id(0, j), id(0, j + 1)));
+    let middle = (0..n).map(|i| edge(MIDDLE, id(i, n / 2), id(i + 1, n / 2)));
+    let cells = (0..n * n).flat_map(|k| {
+        let (i, j) = (k % n, k / n);
+        let tag = if i + j < 2 { CORNER } else { 8 };
+        let [a, b, c, d] = [id(i, j), id(i + 1, j), id(i, j + 1), id(i + 1, j + 1)];
+        [[a, b, d], [a, d, c]].map(|[a, b, c]| format!("2 2 {tag} 1 {a} {b} {c}"))
+    });
+    let elements: Vec<String> = left.chain(middle).chain(cells).collect();
+    let elements = elements.iter().zip(1..).map(|(e, k)| format!("{k} {e}")).collect::<Vec<_>>();
+    let text = format!(
+        "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n{}\n{}\n$EndNodes\n$Elements\n{}\n{}\n$EndElements\n",
+        nodes.len(),
+        nodes.join("\n"),
+        elements.len(),
+        elements.join("\n")
+    );
+    Mesh::from_gmsh(text.as_bytes()).unwrap()
+}
+
 /// `∇v·(1 + u²)∇p + v p` of a given `u`, on a space of vectors, and `2 v p` on the boundary; with
-/// jumps of gradients over facets between cells, which read both of them.
-fn form(space: &FunctionSpace, has_jumps: bool) -> Form {
+/// jumps of gradients over facets between cells, which read both of them; with more of all of these
+/// where a mesh has tags.
+fn form(space: &FunctionSpace, How { has_jumps, has_tags, .. }: How) -> Form {
     let u = coefficient("u", space);
     let (p, v) = (trial(space), test(space));
     let kappa = 1.0 + dot(u.clone(), u);
     let mut form = (kappa * inner(grad(p.clone()), grad(v.clone())) + inner(p.clone(), v.clone())) * dx()
         + 2.0 * inner(p.clone(), v.clone()) * ds();
     if has_jumps {
-        form = form + 0.05 * inner(jump(grad(p)), jump(grad(v))) * dS();
+        form = form + 0.05 * inner(jump(grad(p.clone())), jump(grad(v.clone()))) * dS();
+    }
+    if has_tags {
+        form = form
+            + 3.0 * inner(p.clone(), v.clone()) * dx().with_tag(CORNER)
+            + 4.0 * inner(p.clone(), v.clone()) * ds().with_tag(LEFT)
+            + 0.3 * inner(jump(grad(p)), jump(grad(v))) * dS().with_tag(MIDDLE);
     }
     action(form, coefficient("du", space))
 }
@@ -83,6 +126,7 @@ struct How {
     /// Whether each cell is of one part.
     has_sums: bool,
     has_jumps: bool,
+    has_tags: bool,
 }
 
 struct Whole {
@@ -116,7 +160,7 @@ impl Whole {
     }
 
     fn on_one(&self, device: &dyn Device, how: How) -> Results {
-        let programs = programs(device, &form(&self.space, how.has_jumps));
+        let programs = programs(device, &form(&self.space, how));
         let inputs = Inputs::new().field("u", self.u.clone()).field("du", self.u.clone());
         let arrays = &mut Arrays::default();
         let form =
@@ -145,7 +189,7 @@ impl Whole {
         let owned: Vec<usize> = layout.owned.iter().map(|unknown| whole(*unknown as usize)).collect();
         let u = of_mesh(&self.u);
         let inputs = Inputs::new().field("u", u.clone()).field("du", u.clone());
-        let programs = programs(device, &form(&self.space, how.has_jumps));
+        let programs = programs(device, &form(&self.space, how));
         let form = PartForm::new(device, &programs, (part, layout, &self.boundary), &inputs, &["u", "du"])?;
         let fixed = (0..).zip(&part.dofs).filter(|(_, dof)| self.fixed.contains(dof)).map(|(place, _)| place);
         let fixed = prescribed(fixed, components);
@@ -212,15 +256,14 @@ fn parts_apply_what_the_whole_applies() {
     let devices = pool.each_ref().map(|device| &**device);
     for (mesh, components, parts) in [
         (Mesh::unit_square(6).unwrap(), 2, 2),
+        (tagged_square(6), 1, 2),
+        (tagged_square(4), 2, 3),
         (Mesh::unit_square(3).unwrap(), 1, 3),
         (Mesh::unit_cube(2).unwrap(), 3, 2),
     ] {
+        let with_tags = How { has_jumps: true, has_tags: mesh.tags().is_some(), has_sums: false };
         let whole = Whole::new(mesh, components);
-        for how in [
-            How::default(),
-            How { has_sums: true, ..How::default() },
-            How { has_jumps: true, ..How::default() },
-        ] {
+        for how in [How::default(), How { has_sums: true, ..How::default() }, with_tags] {
             let expected = whole.on_one(devices[0], how);
             let found = whole.on_parts(&devices[..parts], how);
             // sums in another order, and a residual of 1e-12 times a condition below 1e4
@@ -253,4 +296,40 @@ fn integrals_over_facets_whose_cells_are_not_there_are_refused() {
         refused.to_string().contains("make the parts' meshes by `PartMesh::with_neighbours`"),
         "{refused}"
     );
+}
+
+/// A tag that one part alone has is no mistake; one that the mesh has not, or has of other entities, is.
+#[test]
+fn tags_that_the_mesh_has_not_are_refused() {
+    // the cells of the corner end before the cut
+    let whole = Whole::new(tagged_square(6), 1);
+    let (meshes, layouts) = whole.parts(2, true);
+    let device = open("c").unwrap();
+    let has_corner = |part: &PartMesh| part.mesh.tags().is_some_and(|tags| tags.all().contains(&CORNER));
+    assert_eq!(meshes.iter().map(has_corner).collect::<Vec<_>>(), [true, false]);
+    let (w, v) = (coefficient("du", &whole.space), test(&whole.space));
+    let of = |part: usize, measure: Measure| {
+        let integrand = match measure.region() {
+            Region::InteriorFacets => inner(jump(w.clone()), jump(v.clone())),
+            Region::Cells | Region::BoundaryFacets => inner(w.clone(), v.clone()),
+        };
+        let programs = programs(&*device, &(integrand * measure));
+        let inputs = Inputs::new().field("du", vec![0.0; meshes[part].dofs.len()]);
+        let on = (&meshes[part], &layouts[part], &whole.boundary[..]);
+        PartForm::new(&*device, &programs, on, &inputs, &["du"]).err().map(|e| e.to_string())
+    };
+    for part in 0..2 {
+        for measure in [dx().with_tag(CORNER), ds().with_tag(LEFT)] {
+            assert_eq!(of(part, measure), None);
+        }
+        for (measure, found) in [
+            (dx().with_tag(9), "found no cells of tag 9"),
+            (dx().with_tag(LEFT), "found no cells of tag 1"),
+            (dS().with_tag(LEFT), "found no interior facets of tag 1"),
+            (ds().with_tag(MIDDLE), "found no boundary facets of tag 3"),
+        ] {
+            let refused = of(part, measure).unwrap();
+            assert!(refused.contains(found), "{refused}");
+        }
+    }
 }
