@@ -388,6 +388,35 @@ def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.Monk
             use()
 
 
+def test_forms_on_several_devices() -> None:
+    """Actions, functionals, matrices and solves on parts of a sphere, with a function on it."""
+    sphere = meshes.read(DATA / "sphere_2.msh")
+    V = sphere.space("P", 2)
+    f, devices = V.function(), ["c", "opencl", "c"]
+    f.array = V.interpolate(lambda x: x[0] + x[1] ** 2)
+    u, v = ufl.TrialFunction(V.on()), ufl.TestFunction(V.on())
+    bilinear = (ufl.inner(ufl.grad(u), ufl.grad(v)) + u * v) * ufl.dx
+    on = lambda make, form: (make(sphere, form, "c"), make(sphere, form, devices=devices))  # noqa: E731
+    for form in (f.on() * v * ufl.dx, ufl.action(bilinear, f.on())):
+        one, several = (of.assemble() for of in on(meshes.action, form))
+        assert abs(one - several).max() < EQUAL * abs(one).max()
+    one, several = (of.value() for of in on(meshes.action, f.on() ** 2 * ufl.dx))
+    assert abs(one - several) < EQUAL * abs(one)
+    whole, divided = on(meshes.matrix, bilinear)
+    A, B = whole.assemble(), divided.assemble()
+    assert abs(A - B).max() < EQUAL * abs(A).max()
+    b = A @ f.array
+    solution = divided.divide(all_devices=True).solve(b, relative=1e-12)
+    assert solution.converged and abs(solution.x - f.array).max() < 1e-9 * abs(f.array).max()
+    with pytest.raises(kingpost.FormError, match="found a form that is compiled for one device"):
+        whole.divide()
+    with pytest.raises(kingpost.FormError, match="found a form for several devices, needed one for one device"):
+        meshes.action(sphere, f.on() * v * ufl.dx, devices=devices).tune(np.zeros(V.size))
+    solids = meshes.read(DATA / "solids_1.msh")
+    with pytest.raises(kingpost.FormError, match="found several devices for cells of kinds prism, .* needed cells of one"):
+        meshes.action(solids, lambda kind: solids.constant(1.0).on(kind) * ufl.dx, devices=devices)
+
+
 def test_what_is_no_mesh_is_refused(tmp_path: Path) -> None:
     """Files and arrays that do not fit, by what to do."""
     triangle = np.array([[0, 1, 2]], np.int32)

@@ -124,8 +124,49 @@ def test_curved_cells_are_divided_in_their_reference_cell() -> None:
     assert abs(volume(fine, exact) - volume(sphere, exact)) < 1e-9 * volume(sphere, exact)  # of a root, by quadrature
 
 
-def test_mixed_cells_and_prisms_are_refused() -> None:
-    with pytest.raises(kingpost.MeshError, match="cells of kind `prism`: needed one of interval, triangle"):
+@pytest.mark.parametrize("order", [1, 2])
+def test_prisms_beside_hexahedra_are_refined(order: int) -> None:
+    """Faces that both kinds share are divided once, and groups are kept."""
+    mesh = without_pyramids(order)
+    fine = mesh.refined(1)
+    assert {kind: len(of) for kind, of in fine.cells.items()} == {kind: 8 * len(of) for kind, of in mesh.cells.items()}
+    counts = [[of.n_entities(k) for k in range(4)] for of in (mesh, fine)]
+    # Euler's formula, whatever the mesh without its other cells looks like
+    assert len({sum((-1) ** k * n for k, n in enumerate(of)) for of in counts}) == 1
+    for measure in (ufl.dx, ufl.ds, ufl.ds(3)):
+        assert abs(volume(fine, measure) - volume(mesh, measure)) < EQUAL * 10, measure
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+def test_multigrid_on_prisms_beside_hexahedra(degree: int) -> None:
+    V = without_pyramids(1).refined(2 if degree == 1 else 1).space("P", degree)
+
+    def form(V: meshes.Space):
+        def of(kind: str) -> ufl.Form:
+            u, v = ufl.TrialFunction(V.on(kind)), ufl.TestFunction(V.on(kind))
+            # UFL estimates degree 0 for P1 on prisms, and one point leaves functions without energy
+            return ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx(degree=2 * degree)
+
+        return of
+
+    solver = multigrid.Multigrid(V, form, fixed=lambda V: V.dofs_on(3))
+    b, fixed = np.random.default_rng(2).standard_normal(V.size), np.zeros(V.size, bool)
+    fixed[V.dofs_on(3)] = True
+    found = solver.solve(b, relative=1e-11)
+    assert abs(found.x - direct(V, form(V), b, fixed, np.zeros(V.size))).max() < SOLVED * abs(found.x).max()
+    assert solver.solve(b, relative=1e-8).iterations <= 8
+
+
+def without_pyramids(order: int) -> Mesh:
+    """The prisms and hexahedra of a box, with the facets in which it has an inlet as group 3."""
+    solids = meshes.read(DATA / f"solids_{order}.msh")
+    kept = [of for of in solids.cells.values() if of.kind in ("prism", "hexahedron")]
+    inlet = solids._given_facets[solids._given_groups[3]]
+    return Mesh(solids.positions, kept, facets=inlet, facet_groups={3: np.arange(len(inlet))})
+
+
+def test_pyramids_are_not_refined() -> None:
+    with pytest.raises(kingpost.MeshError, match="cells of kind `pyramid`: needed one of interval, triangle"):
         meshes.read(DATA / "solids_1.msh").refined(1)
     with pytest.raises(kingpost.MeshError, match="times: found -1"):
         box("triangle", 1).refined(-1)

@@ -9,6 +9,7 @@ from typing import Any, Callable, Optional, Union
 
 import numpy as np
 
+from kingpost.divided import DividedOperator
 from kingpost.errors import FormError, MeshError
 from kingpost.export import SCALARS, dumps, export_form
 from kingpost.meshes.mesh import Mesh
@@ -42,7 +43,9 @@ class _OfKind:
             form, names=names, scalar=scalar, numbering=lambda space: id(_space(space, mesh))
         )
         self.arguments = [_space(a.ufl_function_space(), mesh) for a in form.arguments()]
-        self.operator: Operator = jit(dumps(self.document), device, **options)
+        self.operator: Union[Operator, DividedOperator] = jit(dumps(self.document), device, **options)
+        first = self.operator.operators[0] if isinstance(self.operator, DividedOperator) else self.operator
+        self._parts = first.parts
         self.rank: int = self.document["rank"]
         self._spaces: dict[int, Space] = {}
         for entry in self.document["functions"]:
@@ -157,7 +160,14 @@ class _OfKind:
 
     def present(self) -> list[Any]:
         """The parts that have entities here."""
-        return [part for part in self.operator.parts if self.lists[part.name][1]]
+        return [part for part in self._parts if self.lists[part.name][1]]
+
+    def divided(self, **options: Any) -> Any:
+        """The form on the parts of the mesh."""
+        if not isinstance(self.operator, DividedOperator):
+            raise FormError("found a form that is compiled for one device, needed one for several, by `devices`")
+        given = self.arguments_of(self._parts) | (self.maps() if self.operator.is_matrix else {})
+        return self.operator.divide(**options, **given)
 
 
 def _own(thing: Any, kind: type, mesh: Mesh) -> Any:
@@ -184,6 +194,8 @@ class _Compiled:
 
         if isinstance(form, ufl.Form) and len(mesh.kinds) > 1:
             raise FormError(f"found one form, needed a function of the kind of cells: {', '.join(mesh.kinds)}")
+        if "devices" in options and len(mesh.kinds) > 1:
+            raise FormError(f"found several devices for cells of kinds {', '.join(mesh.kinds)}; needed cells of one kind")
         made = {kind: form if isinstance(form, ufl.Form) else form(kind) for kind in mesh.kinds}
         found = {kind: one for kind, one in made.items() if one is not None}
         for kind, one in found.items():
@@ -208,9 +220,21 @@ class _Compiled:
         self.spaces: Sequence[Space] = next(iter(self.of_kinds.values())).arguments
 
     @property
-    def operators(self) -> Mapping[str, Operator]:
+    def operators(self) -> Mapping[str, Union[Operator, DividedOperator]]:
         """The operator of each kind of cells: its source, its recipe, its mapping."""
         return {kind: of.operator for kind, of in self.of_kinds.items()}
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether the form is compiled for several devices."""
+        return any(isinstance(of.operator, DividedOperator) for of in self.of_kinds.values())
+
+    def divide(self, **options: Any) -> Any:
+        """The form on a mesh that is divided among devices, with functions, constants and positions as they are: a
+        :class:`kingpost.Division`. ``options`` are those of :meth:`kingpost.DividedOperator.divide`, such as ``owners``.
+        """
+        (of,) = self.of_kinds.values()
+        return of.divided(**options)
 
 
 class Action(_Compiled):
@@ -222,6 +246,9 @@ class Action(_Compiled):
         needed = self.spaces[0].shape if self.rank else (1,)
         if np.shape(y) != needed:
             raise FormError(f"found a result of shape {np.shape(y)}, needed {needed}")
+        if self.is_divided:
+            self.divide()(y)
+            return
         for of in self.of_kinds.values():
             name = of.document["outputs"][0]["name"]
             for part in of.present():
@@ -239,6 +266,8 @@ class Action(_Compiled):
         """Tries mappings of each kind's kernels and keeps the fastest, as :meth:`kingpost.Operator.tune`."""
         found = {}
         for kind, of in self.of_kinds.items():
+            if isinstance(of.operator, DividedOperator):
+                raise FormError("found a form for several devices, needed one for one device, which is tuned")
             if len(of.present()) == len(of.operator.parts):
                 given = of.arguments_of(of.present()) | {of.document["outputs"][0]["name"]: y}
                 found[kind] = of.operator.tune(**given, **options)
@@ -268,6 +297,9 @@ class Matrix(_Compiled):
         for of in self.of_kinds.values():
             if not (present := of.present()):
                 continue
+            if isinstance(of.operator, DividedOperator):
+                found = of.divided().assemble()
+                return csr_array((found.data, found.indices, found.indptr), shape=(rows, columns))
             operator = copy.copy(of.operator)
             operator.parts = tuple(present)
             given = of.arguments_of(present)

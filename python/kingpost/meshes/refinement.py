@@ -27,7 +27,7 @@ SIMPLICES = {
     "tetrahedron": "00 01 02 03, 01 11 12 13, 02 12 22 23, 03 13 23 33, "
     "01 02 03 13, 01 02 12 13, 02 03 13 23, 02 12 13 23",
 }
-KINDS = (*SIMPLICES, "quadrilateral", "hexahedron")
+KINDS = (*SIMPLICES, "quadrilateral", "hexahedron", "prism")
 
 
 @lru_cache(maxsize=None)
@@ -41,6 +41,10 @@ def children(kind: str) -> Array:
 
     if kind not in KINDS:
         raise MeshError(f"cells of kind `{kind}`: needed one of {', '.join(KINDS)} to refine")
+    if kind == "prism":
+        triangles, halves = children("triangle"), children("interval")
+        layers = [[[*at, *height] for height in half for at in triangle] for half in halves for triangle in triangles]
+        return np.array(layers)
     corners = basix.geometry(basix.CellType[kind])
     if kind not in SIMPLICES:
         # one at each vertex, half as long
