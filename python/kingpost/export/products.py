@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 
+#: Cells whose elements may be products.
+GRIDS = (basix.CellType.quadrilateral, basix.CellType.hexahedron)
 # A product is compared with what basix tabulates, which carries an error of 5e-14 at degree 8.
 _TOLERANCE = 1e-10
 
@@ -65,7 +67,7 @@ def _line(
 ) -> tuple[basix.finite_element.FiniteElement, tuple[int, ...]] | None:
     """The element of one coordinate whose products are the functions of an element, and the column of each."""
     tdim = len(basix.topology(plain.cell_type)) - 1
-    if plain.cell_type not in (basix.CellType.quadrilateral, basix.CellType.hexahedron):
+    if plain.cell_type not in GRIDS:
         return None
     variants = (plain.lagrange_variant, plain.dpc_variant, plain.discontinuous)
     try:

@@ -10,6 +10,7 @@ import numpy as np
 from ufl.algorithms import extract_elements
 
 from .errors import FormError, UnsupportedForm
+from .products import GRIDS
 from .tables import Array
 
 
@@ -72,7 +73,13 @@ def _named(entity: basix.CellType, degree: int, scheme: str, polyset: basix.Poly
         rule = basix.make_quadrature(entity, degree, rule=kind, polyset_type=polyset)
     except RuntimeError as error:
         raise FormError(f"quadrature rule `{scheme}` of degree {degree} on a {entity.name}: {error}") from error
-    return Rule(np.asarray(rule[0]), np.asarray(rule[1]), degree, scheme)
+    points, weights = (np.asarray(array) for array in rule)
+    if entity in GRIDS:
+        # basix's Gauss-Lobatto points begin with both ends of an axis: in ascending order, tables of nodes at the
+        # points are identities and no permutations
+        order = np.lexsort(np.round(points, 12).T[::-1])
+        points, weights = points[order], weights[order]
+    return Rule(points, weights, degree, scheme)
 
 
 def _of_elements(integral: Any, dim: int) -> Rule | None:
