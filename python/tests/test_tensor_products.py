@@ -150,6 +150,22 @@ def test_points_that_are_no_grid_have_tables() -> None:
         assert outcome.difference is not None and outcome.difference < 1e-13, outcome.reason
 
 
+@pytest.mark.parametrize("cell", ["quadrilateral", "hexahedron"])
+def test_parts_of_mixed_elements_are_factorised(cell: str) -> None:
+    """Stokes' operator in Taylor–Hood's elements: nodes of each part are in the order of the axes."""
+    gdim = 2 if cell == "quadrilateral" else 3
+    space = ufl.FunctionSpace(
+        domain_of(cell, gdim), mixed_element([element("Q", cell, 2, shape=(gdim,)), element("Q", cell, 1)])
+    )
+    (u, p), (v, q) = ufl.split(ufl.Coefficient(space)), ufl.TestFunctions(space)
+    form = (ufl.inner(ufl.grad(u), ufl.grad(v)) - p * ufl.div(v) - q * ufl.div(u)) * ufl.dx(degree=4)
+    assert operations(form)[0] == "factorised_cells"
+    document = export_form(form)
+    assert oracle.compare(document, form, 3) < OF_TABLES
+    outcome = engine.check(document, form, ["c"], 3)["c"]
+    assert outcome.difference is not None and outcome.difference < 1e-13, outcome.reason
+
+
 def test_vectors_on_curved_cells_are_factorised() -> None:
     """Three components on cells of degree 2, all by sums axis by axis."""
     space = blocked_element(element("Q", "hexahedron", 2), shape=(3,))

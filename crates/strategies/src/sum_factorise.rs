@@ -291,7 +291,14 @@ fn alone(s: &mut Schedule, of: &str, statement: &str) -> Result<(), TransformErr
 fn digits(s: &mut Schedule, of: Loop, size: u32, dim: u32) -> Result<Vec<Loop>, TransformError> {
     let (mut found, mut rest) = (Vec::new(), of);
     for k in (1..dim).rev() {
-        let [outer, inner] = s.split(&rest, i64::from(size).pow(k))?;
+        let (name, size) = (String::from(&rest), i64::from(size).pow(k));
+        let derived = ["o", "i"].map(|end| format!("{name}_{end}"));
+        // a loop that was distributed may have the name of another one with a number
+        let [outer, inner] = if derived.iter().all(|name| s.fresh(name) == *name) {
+            s.split(name, size)?
+        } else {
+            s.split_as(name, size, derived.each_ref().map(String::as_str))?
+        };
         found.push(outer);
         rest = inner;
     }
