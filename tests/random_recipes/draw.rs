@@ -9,7 +9,7 @@ use kingpost::transforms::{Step, steps};
 
 /// Primitives that few programs have room for: tried first in every fourth step, so that each is
 /// accepted in a run of a few hundred pairs or so.
-const RARE: [&str; 29] = [
+const RARE: [&str; 30] = [
     "assign_to_rule",
     "collect_factors",
     "combine_orbits",
