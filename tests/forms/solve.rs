@@ -318,7 +318,7 @@ fn prescribed_updates_may_be_left_out_of_the_right_hand_side() {
 fn each() -> impl Iterator<Item = (Box<dyn Device>, AssemblyStrategy)> {
     // turned rows and strips take some forms and orders only: `crates/solve/tests/linear/turned.rs`
     let of_some = [AssemblyStrategy::TurnedRows, AssemblyStrategy::Strips];
-    let taken = AssemblyStrategy::ALL.into_iter().filter(|strategy| !of_some.contains(strategy));
+    let taken = AssemblyStrategy::ALL.into_iter().filter(move |strategy| !of_some.contains(strategy));
     taken.enumerate().flat_map(|(s, strategy)| {
         let devices = devices().into_iter().enumerate().filter(move |(d, _)| is_long_run() || d % 2 == s % 2);
         devices.map(move |(_, device)| (device, strategy))
