@@ -79,8 +79,12 @@ fn solvers_compile() {
         let object = nvrtc::compile_for("sm_90", &kernel.name, &program.source, &cache).unwrap();
         let [resources] = object.resources.as_slice() else { panic!("{}", object.log) };
         println!("{}: {resources}", kernel.name);
-        // one word at most, which `fill_image` stores and reads outside its loops, with registers left
-        let few = [" 0 B spilled", " 4 B spilled"];
+        // four words at most, of `fill_image`, by the compiler's choice: it leaves most registers
+        // free
+        let few: &[&str] = match &*kernel.name {
+            "fill_image" => &[" 0 B spilled", " 16 B spilled"],
+            _ => &[" 0 B spilled"],
+        };
         let spills = resources.to_string();
         assert!(few.iter().any(|few| spills.contains(few)), "{}: {resources}", kernel.name);
     };
@@ -101,6 +105,9 @@ fn solvers_compile() {
             ("HEIGHT", "3"),
             ("MIDDLE", "3"),
             ("WIDTH", "6"),
+            ("ROOM", "512"),
+            ("TEAMS", "4"),
+            ("SHIFT", "2"),
         ];
         let text = std::fs::read_to_string(path).unwrap();
         let text = open.iter().chain(&blocks).fold(text, |text, (name, value)| text.replace(name, value));

@@ -73,8 +73,8 @@ fn stencils_in_blocks() {
     }
 }
 
-/// Planes that slide along z: in tiles as they are, and in small ones, of which there are several along
-/// each axis.
+/// Planes that slide along z: in tiles as they are, and in small ones, of which there are several
+/// along each axis.
 #[test]
 fn a_stencil_by_planes() {
     let small = [("510", "14"), ("512", "16"), ("513", "17")];

@@ -1,5 +1,5 @@
-//! Pairs on paper, for compilers that Kingpost does not know: `scripts/harvest.py` compiles and runs what is
-//! written here, and asks for a smaller pair where a compiler is wrong.
+//! Pairs on paper, for compilers that Kingpost does not know: `scripts/harvest.py` compiles and
+//! runs what is written here, and asks for a smaller pair where a compiler is wrong.
 
 use crate::devices::{Generated, poison, program};
 use crate::pair::{Pair, tolerance};
@@ -217,7 +217,8 @@ fn launches(program: &Program, params: &BTreeMap<String, i64>) -> Result<Vec<Lau
     Ok(launches)
 }
 
-/// The line of a pair; where the interpreter does not run it, why. Targets without code for it are left out.
+/// The line of a pair; where the interpreter does not run it, why. Targets without code for it are
+/// left out.
 fn line(host: &dyn Device, pair: &Pair, seed: u64, place: [u64; 2]) -> Result<String, String> {
     let before = kingpost::ir::text::parse(&pair.before).map_err(|e| e.to_string())?;
     let memory = pair.memory();
@@ -283,8 +284,8 @@ fn pairs_are_written() {
     assert!(sum.failures.is_empty(), "KINGPOST_SEED={seed}: {}", sum.failures.join("\n\n"));
 }
 
-/// Makes a pair smaller while a command fails on the file of its line: `KINGPOST_HARVEST_PLACE` is its batch
-/// and its number in it, `KINGPOST_HARVEST_JUDGE` the command.
+/// Makes a pair smaller while a command fails on the file of its line: `KINGPOST_HARVEST_PLACE` is
+/// its batch and its number in it, `KINGPOST_HARVEST_JUDGE` the command.
 #[test]
 #[ignore = "a step of `scripts/harvest.py reduce`"]
 fn a_pair_is_made_smaller() {

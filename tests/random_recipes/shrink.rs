@@ -97,7 +97,8 @@ pub fn wrong(tree: &mut Tree, place: Place) -> String {
     }
 }
 
-/// The smallest pair that is found to fail a judge, and what that says; none where the first does not.
+/// The smallest pair that is found to fail a judge, and what that says; none where the first does
+/// not.
 pub fn judged<T>(tree: &mut Tree, verdict: impl Fn(&Pair) -> Option<T>) -> Option<(Pair, T)> {
     let fails = |draft: &Draft| {
         let pair = draft.pair(&mut Tally::default()).ok()?;

@@ -147,8 +147,8 @@ pub enum LoopKind {
     Sequential,
     /// In vector lanes.
     Vector,
-    /// In vectors of elements of a type: as many at once as the processor has for which the source is
-    /// compiled, at most that number (C only).
+    /// In vectors of elements of a type: as many at once as the processor has for which the source
+    /// is compiled, at most that number (C only).
     Pieces(ScalarType, u8),
     /// Work-groups along an axis, on the threads of a host (C only).
     Groups,

@@ -119,8 +119,9 @@ impl Set {
         match flat.lexmin() {
             Ok(smallest) => match smallest.sample_point()? {
                 Some(point) => return Ok(Some(point)),
-                // isl 0.27 says of some sets with points that none is the smallest (the analysis' test
-                // `a_pair_of_an_odd_number_below_a_wide_one_is_found`): any point proves as much
+                // isl 0.27 says of some sets with points that none is the smallest (the analysis'
+                // test `a_pair_of_an_odd_number_below_a_wide_one_is_found`): any point proves as
+                // much
                 None => return flat.sample_point(),
             },
             Err(IslError::Solver { .. }) => {}

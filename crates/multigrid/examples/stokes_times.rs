@@ -1,5 +1,6 @@
-//! Unknowns a second of Stokes' equations on a device: the operator, a step of the smoother, a V-cycle
-//! and a solve to 1e-8, in double precision and with cycles in single precision. Lines of JSON.
+//! Unknowns a second of Stokes' equations on a device: the operator, a step of the smoother, a
+//! V-cycle and a solve to 1e-8, in double precision and with cycles in single precision. Lines of
+//! JSON.
 //!
 //!     cargo run --release -p kingpost-multigrid --example stokes_times -- cuda:0 3 2 32 64
 //!

@@ -135,9 +135,9 @@ impl Problem {
         Self::in_order(lowered, mesh, NumberingOrder::OF_ACTIONS, seed)
     }
 
-    /// As [`Problem::lowered`], with degrees of freedom in the given order; by dimension or entity, with the
-    /// vertices of cells [in ascending order](Mesh::with_ascending_vertices), so that those of an entity
-    /// are consecutive.
+    /// As [`Problem::lowered`], with degrees of freedom in the given order; by dimension or entity,
+    /// with the vertices of cells [in ascending order](Mesh::with_ascending_vertices), so that
+    /// those of an entity are consecutive.
     ///
     /// # Errors
     /// As [`Problem::new`].

@@ -282,7 +282,8 @@ fn same_size(operation: &'static str, from: u64, to: u64) -> Result<(), RuntimeE
     if from == to { Ok(()) } else { Err(RuntimeError::TransferSize { operation, from, to }) }
 }
 
-/// Everything a program consists of, for one digest: of many short pieces it takes several times as long.
+/// Everything a program consists of, for one digest: of many short pieces it takes several times as
+/// long.
 struct DigestHasher(Vec<u8>);
 
 impl Hasher for DigestHasher {

@@ -558,12 +558,12 @@ pub trait Device: Send + Sync {
     /// of the device.
     fn launch_all(&self, launches: &[Launch<'_>]) -> Result<f64, RuntimeError>;
 
-    /// The same without a wait on a card, which runs them before whatever else is asked of it: that waits,
-    /// and says what failed. Other devices wait.
+    /// The same without a wait on a card, which runs them before whatever else is asked of it: that
+    /// waits, and says what failed. Other devices wait.
     ///
     /// # Errors
-    /// As [`Device::launch`], when those before it have been launched; an array that is no buffer of the
-    /// device.
+    /// As [`Device::launch`], when those before it have been launched; an array that is no buffer
+    /// of the device.
     fn put_all(&self, launches: &[Launch<'_>]) -> Result<(), RuntimeError>;
 
     /// Joules that the whole device has taken since some moment, by its own counter; none where it has none. On a

@@ -133,8 +133,8 @@ pub(crate) trait Driver: Send + Sync {
     fn joules(&self) -> Option<f64> {
         None
     }
-    /// Puts launches on the default stream; false if the device does not run concurrently with the host,
-    /// and nothing was done.
+    /// Puts launches on the default stream; false if the device does not run concurrently with the
+    /// host, and nothing was done.
     fn put(&self, _calls: &[(&Self::Code, Call<'_, Self::Memory>)]) -> Result<bool, RuntimeError> {
         Ok(false)
     }

@@ -72,7 +72,8 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Runs kernels one after the other, without a wait on a card: what is asked of it afterwards comes after them.
+/// Runs kernels one after the other, without a wait on a card: what is asked of it afterwards comes
+/// after them.
 ///
 /// # Errors
 /// As [`Device::put_all`].

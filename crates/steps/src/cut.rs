@@ -99,11 +99,11 @@ impl<'a, 'k> Narrowing<'a, 'k> {
         Ok(self.around.intersect(&self.set(values)?)?.is_empty()?)
     }
 
-    /// A part of a loop: without bounds and conditions that the loops around imply there, without what
-    /// never runs there.
+    /// A part of a loop: without bounds and conditions that the loops around imply there, without
+    /// what never runs there.
     ///
-    /// Formula: with `K` what is known around, a constraint `c` of a set `D` is left out if `K and (D
-    /// without c) and not c` is empty; what runs on `D` is left out if `K and D` is.
+    /// Formula: with `K` what is known around, a constraint `c` of a set `D` is left out if `K and
+    /// (D without c) and not c` is empty; what runs on `D` is left out if `K and D` is.
     pub fn part(&self, iname: InameId, values: &Domain, body: &[Node]) -> Result<Part, Refusal> {
         let mut part = Part { body: Vec::new(), domains: Vec::new(), conditions: Vec::new() };
         let own = self.needed(&self.around, values, Some(iname))?;
@@ -158,8 +158,8 @@ impl<'a, 'k> Narrowing<'a, 'k> {
         }
     }
 
-    /// The values of a loop inside. A loop on an axis or in lanes keeps its places, and one that is written
-    /// out its constant bounds.
+    /// The values of a loop inside. A loop on an axis or in lanes keeps its places, and one that is
+    /// written out its constant bounds.
     fn narrowed(&self, iname: InameId, known: &isl::Set) -> Result<Domain, Refusal> {
         let data = &self.poly.kernel.inames[iname];
         match data.tag {
@@ -204,8 +204,8 @@ impl<'a, 'k> Narrowing<'a, 'k> {
         Ok(Some(kept))
     }
 
-    /// The constraints of a set that what is known does not imply, which bound the loop if it is one's.
-    /// Of a union, those of the only part that is not empty, or all such parts.
+    /// The constraints of a set that what is known does not imply, which bound the loop if it is
+    /// one's. Of a union, those of the only part that is not empty, or all such parts.
     fn needed(&self, known: &isl::Set, all: &Domain, of: Option<InameId>) -> Result<Domain, Refusal> {
         let Some(conjunction) = all.as_conjunction() else {
             let mut parts = Vec::new();

@@ -536,7 +536,8 @@ fn resources(args: &ResourcesArgs) -> Result<(), Failure> {
     let problem: BoundaryValueProblem = args.problem.parse().map_err(usage)?;
     for degree in &args.kernels.degrees {
         for strategy in &args.kernels.strategies {
-            let form = matrix_of(problem, *degree, *strategy).and_then(|matrix| lowered(problem, *degree, matrix));
+            let form =
+                matrix_of(problem, *degree, *strategy).and_then(|matrix| lowered(problem, *degree, matrix));
             let form = match form {
                 Ok(form) => form,
                 Err(e) => {

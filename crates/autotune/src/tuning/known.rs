@@ -14,8 +14,8 @@
 //!    where those are no more than quadrature points;
 //! 6. one cell a work-item.
 //!
-//! The first that the form and the device can take is used. Where numbers are by entity, their own trials and what is
-//! shipped for them stand before all of these ([`by_entity`]).
+//! The first that the form and the device can take is used. Where numbers are by entity, their own
+//! trials and what is shipped for them stand before all of these ([`by_entity`]).
 
 use super::candidates::usual_cells;
 use super::search::staged_tilings;
@@ -54,7 +54,8 @@ const RUNS: &str = "\"map_runs\"";
 const SHIPPED: [(&str, &str, &str); 1] =
     [("sm_90", "NVIDIA H200", include_str!("known_data/nvidia_h200.txt"))];
 
-/// Those that are faster than these where numbers are [by entity](NumberingOrder::ByEntity), likewise.
+/// Those that are faster than these where numbers are [by entity](NumberingOrder::ByEntity),
+/// likewise.
 const BY_ENTITY: [(&str, &str, &str); 1] =
     [("sm_90", "NVIDIA H200", include_str!("known_data/nvidia_h200_by_entity.txt"))];
 
@@ -218,8 +219,9 @@ pub fn known(
     found
 }
 
-/// The mappings to try where numbers are [by entity](NumberingOrder::ByEntity): the fastest trial with such
-/// numbers, what is shipped for them, and then those `known` for others, which are as fast there.
+/// The mappings to try where numbers are [by entity](NumberingOrder::ByEntity): the fastest trial
+/// with such numbers, what is shipped for them, and then those `known` for others, which are as
+/// fast there.
 pub fn by_entity(
     form: &dyn CellKernel,
     sought: Sought<'_>,
@@ -233,7 +235,8 @@ pub fn by_entity(
     tuned.into_iter().chain(shipped).chain(known).collect()
 }
 
-/// The fastest trial of a kernel on a device, or of its operator with another rule, among those `wanted`.
+/// The fastest trial of a kernel on a device, or of its operator with another rule, among those
+/// `wanted`.
 fn tuned(
     form: &dyn CellKernel,
     sought: Sought<'_>,
@@ -279,8 +282,8 @@ fn cells_of_lines(items: u64) -> u64 {
     (2..=WORK_ITEMS_OF_CELLS / items).fold(1, better)
 }
 
-/// What one of these lists has of an operator on the architecture of a card, with the name of the list's device and
-/// its text; none has no list.
+/// What one of these lists has of an operator on the architecture of a card, with the name of the
+/// list's device and its text; none has no list.
 fn of_case(
     lists: &[(&str, &'static str, &'static str)],
     sought: Sought<'_>,

@@ -64,8 +64,8 @@ pub fn candidates_on_mesh(
     Ok(found)
 }
 
-/// What is found that transfers the degrees of freedom of each dimension separately, edge by edge and face
-/// by face: of cases numbered so.
+/// What is found that transfers the degrees of freedom of each dimension separately, edge by edge
+/// and face by face: of cases numbered so.
 fn by_entity(case: &FormCase, found: &[Candidate]) -> Vec<Candidate> {
     let is_by_entity = case.order() == NumberingOrder::ByEntity;
     let Some(parts) = case.lowered.entity_parts().filter(|_| is_by_entity) else { return Vec::new() };

@@ -22,8 +22,8 @@ pub(crate) enum Helper {
     DoubleSingle(PairOp),
     /// Bytes of a vector of the processor for which C is compiled.
     VectorBytes,
-    /// A type of vectors of C's compilers: of at most that many lanes, of all of them where lanes change
-    /// places.
+    /// A type of vectors of C's compilers: of at most that many lanes, of all of them where lanes
+    /// change places.
     Vector(ScalarType, u8),
     /// One value in all lanes of such a vector.
     Splat(ScalarType, u8),
@@ -55,8 +55,8 @@ impl Helper {
         matches!(self, Self::Atomic { ty, .. } if ty.part().bytes() == 8)
     }
 
-    /// Whether a type of vectors, or what makes some, has all lanes whatever the processor has: lanes change
-    /// places.
+    /// Whether a type of vectors, or what makes some, has all lanes whatever the processor has:
+    /// lanes change places.
     pub(super) fn is_whole(&self, helpers: &BTreeSet<Self>) -> bool {
         let (Self::Vector(ty, width) | Self::List(ty, width)) = *self else { return false };
         helpers.contains(&Self::Shuffle(ty, width))
@@ -147,8 +147,8 @@ impl Helper {
 /// The macro of the bytes of a vector.
 const VECTOR_BYTES: &str = "KINGPOST_VECTOR_BYTES";
 
-/// What compilers say of the processor they compile for: AVX-512, AVX, the vectors of SVE where their
-/// size is fixed, and 16 bytes, which NEON and SSE2 have.
+/// What compilers say of the processor they compile for: AVX-512, AVX, the vectors of SVE where
+/// their size is fixed, and 16 bytes, which NEON and SSE2 have.
 fn bytes_source() -> String {
     format!(
         "// a vector of the processor that this is compiled for\n#ifndef {VECTOR_BYTES}\n\
@@ -158,7 +158,8 @@ fn bytes_source() -> String {
     )
 }
 
-/// A type of vectors that lie wherever their elements may lie, and alias them, and how many lanes it has.
+/// A type of vectors that lie wherever their elements may lie, and alias them, and how many lanes
+/// it has.
 fn vector_source((ty, width): (ScalarType, u8), whole: bool, dialect: &TargetDescription) -> String {
     let (t, bytes, element) = (dialect.ty(ty), u64::from(width) * ty.bytes(), ty.bytes());
     let name = dialect.vector(ty, width);

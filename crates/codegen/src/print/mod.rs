@@ -472,8 +472,8 @@ impl Printer {
     }
 }
 
-/// Whether the iterations may run in lanes: no atomics inside (OpenMP forbids them in `simd`), no vectors,
-/// nothing stored to a scalar from outside.
+/// Whether the iterations may run in lanes: no atomics inside (OpenMP forbids them in `simd`), no
+/// vectors, nothing stored to a scalar from outside.
 fn may_vectorise(body: &Block) -> bool {
     fn visit(block: &Block, declared: &mut BTreeSet<Name>) -> bool {
         block.iter().all(|stmt| {

@@ -1,5 +1,5 @@
-//! What the work-items of a group have to be and to do to run as vectors in C, before there are loops
-//! over them.
+//! What the work-items of a group have to be and to do to run as vectors in C, before there are
+//! loops over them.
 
 use super::offset::reads;
 use crate::ast::{Expr, Name, Op, Place, Stmt};

@@ -8,12 +8,13 @@
 //! Clang 19 (4,096 elements, one thread, AMD EPYC with AVX-512, 2026-11-30).
 //!
 //! The loop goes from vector to vector, as many lanes at once as the processor has for which the
-//! source is compiled: compilers write it out. Vectors wider than that they keep in memory (the same
-//! with AVX2 alone: 23.6 ms in vectors of 64 bytes, 11.1 in those of 32, 15.1 as loops).
+//! source is compiled: compilers write it out. Vectors wider than that they keep in memory (the
+//! same with AVX2 alone: 23.6 ms in vectors of 64 bytes, 11.1 in those of 32, 15.1 as loops).
 //!
-//! A loop of a number of iterations becomes vectors if all that it does is arithmetic on reals of one
-//! type, which lanes find next to each other where they store them. What they find elsewhere is loaded
-//! for one lane after the other. Conditions of lanes, scatters and functions of integers stay loops.
+//! A loop of a number of iterations becomes vectors if all that it does is arithmetic on reals of
+//! one type, which lanes find next to each other where they store them. What they find elsewhere is
+//! loaded for one lane after the other. Conditions of lanes, scatters and functions of integers
+//! stay loops.
 
 use super::host::is_width;
 use super::offset::{joined, mentions, reads, slope, type_of};
@@ -105,8 +106,8 @@ fn type_of_stores(block: &Block, symbols: &Symbols) -> Option<ScalarType> {
     block.iter().filter_map(here).find(|ty| matches!(ty, ScalarType::F32 | ScalarType::F64))
 }
 
-/// Checks that no lane writes an element of a private array that another one touches: placement takes
-/// private memory for a lane's own, so that nothing else keeps lanes apart.
+/// Checks that no lane writes an element of a private array that another one touches: placement
+/// takes private memory for a lane's own, so that nothing else keeps lanes apart.
 fn check_private(f: &For, length: i64, symbols: &Symbols) -> Result<(), NoVectors> {
     let touched = Touched::by(&f.body).ok_or(NoVectors::Inside)?;
     for (name, offsets) in touched.written_arrays() {

@@ -32,8 +32,8 @@ fn places(numbers: &[u32]) -> impl IndexedParallelIterator<Item = usize> {
 }
 
 impl Mesh {
-    /// Some cells as a mesh of their own, which has their tags and those of their facets. Vertices and
-    /// nodes that no cell has are left out; the others keep their order.
+    /// Some cells as a mesh of their own, which has their tags and those of their facets. Vertices
+    /// and nodes that no cell has are left out; the others keep their order.
     ///
     /// ```
     /// use kingpost_fem::mesh::Mesh;

@@ -31,12 +31,13 @@ pub enum NumberingOrder {
     /// of a sub-group touch. With transfers that take the entities of one dimension at a time, P5 on
     /// triangles touches 5.2 sectors a cell instead of 8.1, P5 on tetrahedra 15.4 instead of 22.6.
     ByDimension,
-    /// As by dimension, but edges and faces of 128 cells at a time: first the first edge of each of these cells,
-    /// then the second of each, and so on.
+    /// As by dimension, but edges and faces of 128 cells at a time: first the first edge of each of
+    /// these cells, then the second of each, and so on.
     ///
-    /// Where successive cells are translates of each other, as those of [`Mesh::unit`](crate::mesh::Mesh::unit),
-    /// an edge or a face has the numbers that follow those of the same edge or face of the cell before. A
-    /// sub-group that takes one edge of each of its cells then reads and updates one run.
+    /// Where successive cells are translates of each other, as those of
+    /// [`Mesh::unit`](crate::mesh::Mesh::unit), an edge or a face has the numbers that follow those
+    /// of the same edge or face of the cell before. A sub-group that takes one edge of each of its
+    /// cells then reads and updates one run.
     ///
     /// ```
     /// use kingpost_fem::{mesh::Mesh, numbering::{Numbering, NumberingOrder}};
@@ -49,8 +50,9 @@ pub enum NumberingOrder {
     /// ```
     ///
     /// # Source
-    /// Sectors that updates of a cell touch with transfers of one entity at a time, on the unit meshes: of P2 on
-    /// tetrahedra 2.7 (by dimension 3.9), of P3 5.4 (7.7), of P4 9.7 (13.5), of P4 on triangles 4.0 (4.6).
+    /// Sectors that updates of a cell touch with transfers of one entity at a time, on the unit
+    /// meshes: of P2 on tetrahedra 2.7 (by dimension 3.9), of P3 5.4 (7.7), of P4 9.7 (13.5), of P4
+    /// on triangles 4.0 (4.6).
     ByEntity,
 }
 
@@ -72,7 +74,8 @@ impl NumberingOrder {
         }
     }
 
-    /// The cells at a time of which entities of a dimension are numbered one entity of the cell after the other.
+    /// The cells at a time of which entities of a dimension are numbered one entity of the cell
+    /// after the other.
     pub(super) const fn block(self, dim: usize) -> usize {
         match self {
             // vertices keep the order of first touch, which they have in the mesh, too

@@ -27,7 +27,8 @@ impl Columns {
         (0..self.count).map(move |i| self.offset + self.stride * i)
     }
 
-    /// The order of the columns of a table, in a space of an order that keeps these columns together.
+    /// The order of the columns of a table, in a space of an order that keeps these columns
+    /// together.
     fn of_table(self, order: Option<&Order>) -> Order {
         let old = |place: usize| order.map_or(place, |order| order[place]);
         self.places().map(|place| (old(place) - self.offset) / self.stride).collect()
@@ -53,9 +54,9 @@ pub(super) fn orders(form: &TabulatedForm, options: &TabulatedOptions) -> Vec<Op
     orders
 }
 
-/// The order in which the nodes of each of some lists of columns count along the first axis first, then
-/// along the second: that of the vertices of squares and cubes. `None` where degrees of freedom are not
-/// values at nodes of a square or cube, or where a column is in several lists.
+/// The order in which the nodes of each of some lists of columns count along the first axis first,
+/// then along the second: that of the vertices of squares and cubes. `None` where degrees of
+/// freedom are not values at nodes of a square or cube, or where a column is in several lists.
 fn order(cell: FormCell, space: &Space, lists: &[Columns]) -> Option<Order> {
     match cell.shape()? {
         CellShape::Quadrilateral | CellShape::Hexahedron => {}

@@ -4,15 +4,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Maximum number of entries of a table that is read from its factors, 1 GiB: a short file asks for no
-/// more. Degree 15 with 18 points an axis has 24 million.
+/// Maximum number of entries of a table that is read from its factors, 1 GiB: a short file asks for
+/// no more. Degree 15 with 18 points an axis has 24 million.
 const MAX_ENTRIES: usize = 1 << 27;
 
 /// A table by its factors, one an axis of the reference cell.
 ///
 /// # Formula
-/// With rows `q = (q_0, q_1, …)` and columns `i = (i_0, i_1, …)` of the product, the last digit fastest,
-/// `table[q, d] = factors[0][q_0, i_0] * factors[1][q_1, i_1] * …` where `i = columns[d]`.
+/// With rows `q = (q_0, q_1, …)` and columns `i = (i_0, i_1, …)` of the product, the last digit
+/// fastest, `table[q, d] = factors[0][q_0, i_0] * factors[1][q_1, i_1] * …` where `i = columns[d]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Product {
@@ -27,8 +27,8 @@ impl Product {
     /// Rows and columns of the table, and its entries, row-major.
     ///
     /// # Errors
-    /// In words: no factors, rows of different lengths, columns that are not those of the product, each
-    /// once, or more entries than a file may ask for.
+    /// In words: no factors, rows of different lengths, columns that are not those of the product,
+    /// each once, or more entries than a file may ask for.
     pub(super) fn table(&self) -> Result<([usize; 2], Vec<f64>), String> {
         let mut shape = [1_usize; 2];
         for (k, factor) in self.factors.iter().enumerate() {

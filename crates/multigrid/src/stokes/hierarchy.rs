@@ -45,7 +45,8 @@ impl StokesOperator {
     /// On `cells` cells a side, in double precision.
     ///
     /// # Errors
-    /// A degree that is not from 1 to 7, fewer than two cells a side, a device that refuses its kernel.
+    /// A degree that is not from 1 to 7, fewer than two cells a side, a device that refuses its
+    /// kernel.
     pub fn new(device: &dyn Device, element: Element, cells: usize) -> Result<Self, MultigridError> {
         check(element)?;
         if cells < 2 {
@@ -140,8 +141,8 @@ impl Level {
     }
 }
 
-/// Nested meshes of the unit square or cube on a device, from two cells a side to the finest one, with
-/// the kernels of their levels.
+/// Nested meshes of the unit square or cube on a device, from two cells a side to the finest one,
+/// with the kernels of their levels.
 pub struct StokesHierarchy<'d> {
     device: &'d dyn Device,
     element: Element,
@@ -158,12 +159,12 @@ pub struct StokesHierarchy<'d> {
 
 impl<'d> StokesHierarchy<'d> {
     /// Compiles the kernels and allocates the vectors of all levels up to `cells` cells a side, for
-    /// elements RT_k of the degree k of `element`, with a number of smoothing steps before the coarser
-    /// level and after it.
+    /// elements RT_k of the degree k of `element`, with a number of smoothing steps before the
+    /// coarser level and after it.
     ///
     /// # Errors
-    /// A degree that is not from 1 to 7; cells that are no power of two from 2 on; no smoothing step; vectors that do not fit, before
-    /// one is allocated; a device that refuses.
+    /// A degree that is not from 1 to 7; cells that are no power of two from 2 on; no smoothing
+    /// step; vectors that do not fit, before one is allocated; a device that refuses.
     pub fn new(
         device: &'d dyn Device,
         element: Element,
@@ -258,8 +259,8 @@ impl<'d> StokesHierarchy<'d> {
         [b, x]
     }
 
-    /// The patches of one colour after the other: bit `a` of a colour is that of the first cell of its
-    /// patches along axis `a`.
+    /// The patches of one colour after the other: bit `a` of a colour is that of the first cell of
+    /// its patches along axis `a`.
     fn smooth_in<'a>(&'a self, At { level, x, b }: At<'a>, queue: &mut Queue<'a>) {
         let cells = level.operator.cells;
         for colour in 0..1_i64 << self.element.dimension.axes() {
@@ -323,8 +324,8 @@ impl<'d> StokesHierarchy<'d> {
     }
 }
 
-/// A V-cycle from zero, as an operator on vectors in double precision. It computes in the precision of
-/// its hierarchy.
+/// A V-cycle from zero, as an operator on vectors in double precision. It computes in the precision
+/// of its hierarchy.
 pub struct StokesCycle<'h, 'd>(pub &'h StokesHierarchy<'d>);
 
 impl Operator for StokesCycle<'_, '_> {

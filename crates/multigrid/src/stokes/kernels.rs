@@ -134,8 +134,8 @@ pub(super) const fn continuous(element: Element) -> Element {
 }
 
 /// The schedule of an operation: every loop in order where each group has one work-item, as on
-/// processors, or a work-item for each line of nodes. The steps that run patches in parallel prove that
-/// those of one colour touch no unknown of each other.
+/// processors, or a work-item for each line of nodes. The steps that run patches in parallel prove
+/// that those of one colour touch no unknown of each other.
 ///
 /// # Errors
 /// A text that is no kernel, a step that is refused: bugs.

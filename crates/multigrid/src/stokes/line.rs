@@ -10,8 +10,8 @@ use nalgebra::{DMatrix, SymmetricEigen};
 /// tensor products.
 ///
 /// Along its own axis a component of the velocity is continuous and of degree k + 1: it has the
-/// integrals of Legendre polynomials as its basis, between the two linear functions of a cell. Along
-/// the others it is of degree k on each cell, as the pressure is along all: these have the
+/// integrals of Legendre polynomials as its basis, between the two linear functions of a cell.
+/// Along the others it is of degree k on each cell, as the pressure is along all: these have the
 /// orthonormal Legendre polynomials, whose mass matrix is one. So the divergence, the derivative of
 /// the former in the latter, has one or two entries a row.
 ///
@@ -160,8 +160,8 @@ impl StokesLine {
     }
 }
 
-/// Values and derivatives at `x` of the orthonormal Legendre polynomials of degrees 0 to `degree` on a
-/// cell of length 1.
+/// Values and derivatives at `x` of the orthonormal Legendre polynomials of degrees 0 to `degree`
+/// on a cell of length 1.
 pub(super) fn legendre(degree: usize, x: f64) -> (Vec<f64>, Vec<f64>) {
     let t = 2.0 * x - 1.0;
     let (mut values, mut slopes) = (vec![1.0, t], vec![0.0, 2.0]);
@@ -176,9 +176,9 @@ pub(super) fn legendre(degree: usize, x: f64) -> (Vec<f64>, Vec<f64>) {
     (scaled(values), scaled(slopes))
 }
 
-/// Values and derivatives at `x` of the continuous functions of degree `m` of a cell: one that is 1 at
-/// its left end, the integrals of Legendre polynomials of degrees 1 to m - 1, and one that is 1 at its
-/// right end.
+/// Values and derivatives at `x` of the continuous functions of degree `m` of a cell: one that is 1
+/// at its left end, the integrals of Legendre polynomials of degrees 1 to m - 1, and one that is 1
+/// at its right end.
 pub(super) fn integrals(m: usize, x: f64) -> (Vec<f64>, Vec<f64>) {
     let (polynomials, _) = legendre(m, x);
     let unscaled = |n: usize| polynomials[n] / (2.0 * n as f64 + 1.0).sqrt();
@@ -188,8 +188,8 @@ pub(super) fn integrals(m: usize, x: f64) -> (Vec<f64>, Vec<f64>) {
     (values, slopes)
 }
 
-/// The matrix of the symmetric interior penalty method on a line of cells, with values of zero at its
-/// ends: a penalty of m² in units of the length of a cell, at the ends twice that.
+/// The matrix of the symmetric interior penalty method on a line of cells, with values of zero at
+/// its ends: a penalty of m² in units of the length of a cell, at the ends twice that.
 ///
 /// # Source
 /// Arnold et al. 2002; the penalty is the constant of the trace inequality of Warburton & Hesthaven
@@ -224,8 +224,8 @@ pub(super) fn interior_penalty(m: usize, cells: usize) -> Matrix {
     })
 }
 
-/// An entry of the cells 0 and 1 in a matrix whose rows are those of the cell, and whose columns are
-/// shared with the next one.
+/// An entry of the cells 0 and 1 in a matrix whose rows are those of the cell, and whose columns
+/// are shared with the next one.
 fn of_two_cells(m: usize, cell: &Matrix, row: usize, column: usize) -> f64 {
     let first = row / m * m;
     match column.checked_sub(first).filter(|at| *at <= m) {

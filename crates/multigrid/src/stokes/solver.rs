@@ -87,7 +87,8 @@ impl<'d> StokesSolver<'d> {
         &self.hierarchy
     }
 
-    /// Sets the force on the fluid to a sum of terms, integrated by k + 4 Gauss points a cell and axis.
+    /// Sets the force on the fluid to a sum of terms, integrated by k + 4 Gauss points a cell and
+    /// axis.
     ///
     /// # Errors
     /// A term with an axis that there is not, or with functions of another number of coordinates; a
@@ -114,7 +115,8 @@ impl<'d> StokesSolver<'d> {
         Ok(upload_values(self.device, &self.b, &b)?)
     }
 
-    /// Integrals of a function of one coordinate times the functions of a line, on cells of length 1.
+    /// Integrals of a function of one coordinate times the functions of a line, on cells of length
+    /// 1.
     fn integrals(&self, function: fn(f64) -> f64, is_normal: bool) -> Vec<f64> {
         let m = self.element.degree + 1;
         let (points, weights) = gauss_jacobi(m + 3, 0);
@@ -136,8 +138,8 @@ impl<'d> StokesSolver<'d> {
         line
     }
 
-    /// Solves from zero. Velocities and pressures are zero where the force is a gradient's, which has
-    /// pressures alone; those have a mean of zero.
+    /// Solves from zero. Velocities and pressures are zero where the force is a gradient's, which
+    /// has pressures alone; those have a mean of zero.
     ///
     /// # Errors
     /// No memory for another vector, a failing driver. That it does not converge is in the report.
@@ -146,8 +148,8 @@ impl<'d> StokesSolver<'d> {
         Ok(self.gmres.solve(&self.operator, Some(&cycle), &self.b, &self.x)?)
     }
 
-    /// Coefficients of the solution, by component and lexicographically, with zeros around them; those
-    /// of the pressure are multiplied with the length of a cell.
+    /// Coefficients of the solution, by component and lexicographically, with zeros around them;
+    /// those of the pressure are multiplied with the length of a cell.
     ///
     /// # Errors
     /// A failing driver.

@@ -1,5 +1,5 @@
-//! Stokes' equations in Raviart–Thomas elements: operator, smoother and cycle against dense matrices
-//! by quadrature, and solves.
+//! Stokes' equations in Raviart–Thomas elements: operator, smoother and cycle against dense
+//! matrices by quadrature, and solves.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -137,8 +137,8 @@ fn c1(x: f64) -> f64 {
     -PI * (PI * x).sin()
 }
 
-/// The force of the velocity `(s(x) s'(y), -s'(x) s(y))`, in three dimensions times `s(z)` and 0, and of
-/// a pressure of cosines.
+/// The force of the velocity `(s(x) s'(y), -s'(x) s(y))`, in three dimensions times `s(z)` and 0,
+/// and of a pressure of cosines.
 fn force(axes: usize) -> Vec<SourceTerm> {
     let term =
         |component, factor, along: &[fn(f64) -> f64]| SourceTerm { component, factor, along: along.to_vec() };

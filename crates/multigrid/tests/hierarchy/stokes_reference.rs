@@ -295,8 +295,8 @@ impl Mesh {
         }
     }
 
-    /// What takes its vectors to those of a mesh of twice as many cells a side, by the tables of functions of
-    /// one coordinate.
+    /// What takes its vectors to those of a mesh of twice as many cells a side, by the tables of
+    /// functions of one coordinate.
     pub fn prolongation(self, continuous: &Matrix, other: &Matrix) -> Sparse {
         let fine = Self { cells: 2 * self.cells, ..self };
         let mut all = Sparse::zeros(fine.numbers());

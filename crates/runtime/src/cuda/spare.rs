@@ -53,8 +53,8 @@ impl Spare {
         bytes.next_multiple_of(step)
     }
 
-    /// A block of a size, if one is there. What may still use those that were freed lately ends with
-    /// `wait`, which says whether it could.
+    /// A block of a size, if one is there. What may still use those that were freed lately ends
+    /// with `wait`, which says whether it could.
     pub(super) fn take(&self, size: u64, wait: impl FnOnce() -> bool) -> Option<CUdeviceptr> {
         let mut blocks = self.blocks();
         let is_free = blocks.of_size.get(&size).is_some_and(|free| !free.is_empty());
@@ -71,8 +71,8 @@ impl Spare {
         Some(block)
     }
 
-    /// Keeps a block that its owner no longer uses; the blocks that are to be freed. Where there is no
-    /// room, those before go, whose sizes nobody asked for.
+    /// Keeps a block that its owner no longer uses; the blocks that are to be freed. Where there is
+    /// no room, those before go, whose sizes nobody asked for.
     pub(super) fn keep(&self, size: u64, block: CUdeviceptr) -> Vec<CUdeviceptr> {
         if size == 0 || size > LONGEST.min(self.most) {
             return vec![block];

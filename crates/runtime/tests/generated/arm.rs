@@ -1,5 +1,5 @@
-//! Generated C for Arm, by a cross-compiler and an emulator: the vectors of NEON, and those of SVE where their
-//! size is fixed.
+//! Generated C for Arm, by a cross-compiler and an emulator: the vectors of NEON, and those of SVE
+//! where their size is fixed.
 
 use super::lanes::Draw;
 use super::{Random, compare, is_long_run, parameter_sets, random_memory, seed, sources};
@@ -20,8 +20,8 @@ const PROCESSORS: [(u32, &[&str], &[&str]); 2] = [
     (32, &["-march=armv8-a+sve", "-msve-vector-bits=256"], &["-cpu", "max,sve-default-vector-length=32"]),
 ];
 
-/// A C program that runs a kernel once and prints the elements of what it may write; none if it has an argument
-/// that is no number a literal of C can say.
+/// A C program that runs a kernel once and prints the elements of what it may write; none if it has
+/// an argument that is no number a literal of C can say.
 fn program_text(program: &Program, memory: &Memory) -> Option<String> {
     let mut text = format!(
         "#include <stdio.h>\n{}\nint main(void)\n{{\n    void *args[{}];\n",
@@ -117,7 +117,8 @@ fn written(kernel: &Kernel, program: &Program, printed: &str) -> BTreeMap<String
     vars.map(|v| (v.name.clone(), value(v.ty, found.remove(&of(&v.name)).unwrap_or_default()))).collect()
 }
 
-/// Runs a kernel on each of the processors and compares it with the interpreter; whether it could be run.
+/// Runs a kernel on each of the processors and compares it with the interpreter; whether it could
+/// be run.
 fn agrees(kernel: &Kernel, memory: &Memory, folder: &Path) -> bool {
     let program = generate(kernel, Target::C, &Options::default().with_trust(true)).unwrap();
     let mut expected = memory.clone();

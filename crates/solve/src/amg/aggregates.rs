@@ -5,8 +5,8 @@ use crate::texts::{compiled, text};
 use crate::{BlockRows, Call, PatternKernels, SolveError, put};
 use kingpost_runtime::{Buffer, Device, Executable};
 
-/// Rounds after which the host asks whether a node is open: about as many suffice for meshes of any size. The last ones
-/// read few rows.
+/// Rounds after which the host asks whether a node is open: about as many suffice for meshes of any
+/// size. The last ones read few rows.
 const ROUNDS: usize = 16;
 
 /// A node of the next level for each set of nodes, on the device.

@@ -11,8 +11,9 @@ use crate::{
 use kingpost_runtime::{Buffer, Device, Executable, check_interrupt};
 use rayon::join;
 
-/// Iterations that find the largest eigenvalue of a level, and how much larger it is than what they find: after six they
-/// find 0.944 of that of Poisson's equation on 60 divisions, after twelve 0.984.
+/// Iterations that find the largest eigenvalue of a level, and how much larger it is than what they
+/// find: after six they find 0.944 of that of Poisson's equation on 60 divisions, after twelve
+/// 0.984.
 const ITERATIONS: usize = 6;
 const LARGER: f64 = 1.042;
 /// Columns of a basis that are this much shorter than the first are not independent.

@@ -6,11 +6,12 @@ use crate::texts::{compiled, text};
 use crate::{Call, SolveError};
 use kingpost_runtime::{Backend, Buffer, Device, Executable};
 
-/// Blocks a row of the second matrix from which on terms go where they belong: of shorter rows most work-items would wait.
-/// On an H200 products with rows of 3.2, 7.5, 9, 12.6 and 28 take 1.64, 1.03, 0.69, 0.66 and 0.50 to 0.54 of the time of those
-/// that look for terms (2026-11-30).
+/// Blocks a row of the second matrix from which on terms go where they belong: of shorter rows most
+/// work-items would wait. On an H200 products with rows of 3.2, 7.5, 9, 12.6 and 28 take 1.64,
+/// 1.03, 0.69, 0.66 and 0.50 to 0.54 of the time of those that look for terms (2026-11-30).
 const LONG: usize = 8;
-/// Work-items that go through a row of the second matrix, and how many rows a work-group goes through at once.
+/// Work-items that go through a row of the second matrix, and how many rows a work-group goes
+/// through at once.
 const LANES: usize = 16;
 const TEAMS: usize = 4;
 /// Entries of a row of the product that a work-group has in its memory at once.
@@ -23,8 +24,8 @@ type Arrays<'a> = [(&'static str, &'a Buffer); 6];
 pub(super) struct MultiplyKernels {
     /// A work-item a block looks for its terms.
     gather: Executable,
-    /// On a card work-items go through the terms of a row of numbers, in one slice or in few, and add each to its entry,
-    /// in an order that differs from run to run.
+    /// On a card work-items go through the terms of a row of numbers, in one slice or in few, and
+    /// add each to its entry, in an order that differs from run to run.
     scatter: Option<[Executable; 2]>,
 }
 
@@ -70,7 +71,6 @@ impl MultiplyKernels {
 fn scatter(device: &dyn Device, slices: usize) -> Result<Executable, SolveError> {
     let text = text!("aggregation/scattered_product").replace("SLICES", &slices.to_string());
     let text = text.replace("LANES", &LANES.to_string()).replace("TEAMS", &TEAMS.to_string());
-    // 64 work-items
     compiled(device, &text.replace("ROOM", &ROOM.to_string()))
 }
 
@@ -150,7 +150,8 @@ mod tests {
         rows.iter().map(&mut row).collect()
     }
 
-    /// What cards run, on processors: rows of one slice and of several, of more entries than there is room for.
+    /// What cards run, on processors: rows of one slice and of several, of more entries than there
+    /// is room for.
     #[test]
     fn terms_are_added_where_they_belong() {
         let mut numbers = Random::new();

@@ -23,8 +23,8 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Of rows that have `per_row` blocks on average: the fastest of 1 to 32 work-items a row on an
-    /// H200 with 3, 12, 28, 38, 44, 102, 146 and 353 blocks of one number (2026-11-30). Elsewhere than
-    /// on a card a slice is a row.
+    /// H200 with 3, 12, 28, 38, 44, 102, 146 and 353 blocks of one number (2026-11-30). Elsewhere
+    /// than on a card a slice is a row.
     pub fn of(device: &dyn Device, per_row: usize, numbers: CycleNumbers) -> Self {
         match device.info().backend {
             Backend::C | Backend::OpenCl => Self { slice: 1, lanes: 1, numbers },

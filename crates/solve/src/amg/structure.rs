@@ -85,8 +85,8 @@ pub(super) struct StructureKernels {
     missing: Executable,
 }
 
-/// Where a product of two matrices has blocks: in slices of its rows, of which each has a number of one remainder.
-/// Columns of a slice ascend.
+/// Where a product of two matrices has blocks: in slices of its rows, of which each has a number of
+/// one remainder. Columns of a slice ascend.
 pub(super) struct Product {
     pub pattern: Pattern,
     /// Slices of a row.
@@ -325,7 +325,8 @@ impl StructureKernels {
         Ok((Pattern::new([of.columns, of.rows], n, [starts, at, owners]), from))
     }
 
-    /// Where the product of two matrices has blocks, of which the second has `lists` of columns that start there.
+    /// Where the product of two matrices has blocks, of which the second has `lists` of columns
+    /// that start there.
     fn product(
         &self,
         device: &dyn Device,

@@ -35,8 +35,8 @@ impl PartForm {
     /// # Errors
     /// As [`MeshForm::bind_to`](kingpost_forms::lowering::MeshForm::bind_to); no memory;
     /// [`SolveError::PartsForm`] of results that are not added to a vector;
-    /// [`SolveError::NoNeighbour`] of integrals over facets between cells on a mesh that is not made
-    /// by [`PartMesh::with_neighbours`]. Tags that the whole mesh has not are refused.
+    /// [`SolveError::NoNeighbour`] of integrals over facets between cells on a mesh that is not
+    /// made by [`PartMesh::with_neighbours`]. Tags that the whole mesh has not are refused.
     pub fn new(
         device: &dyn Device,
         programs: &FormPrograms,

@@ -29,8 +29,8 @@ const LEFT: i32 = 1;
 /// The tag of facets between cells.
 const MIDDLE: i32 = 3;
 
-/// A square of triangles, of which those at a corner have a tag, as have the edges on the left and those
-/// in the middle, across the cut between two parts.
+/// A square of triangles, of which those at a corner have a tag, as have the edges on the left and
+/// those in the middle, across the cut between two parts.
 fn tagged_square(n: usize) -> Mesh {
     let id = |i: usize, j: usize| j * (n + 1) + i + 1;
     let points = (0..=n).flat_map(|j| (0..=n).map(move |i| (i, j)));
@@ -298,7 +298,8 @@ fn integrals_over_facets_whose_cells_are_not_there_are_refused() {
     );
 }
 
-/// A tag that one part alone has is no mistake; one that the mesh has not, or has of other entities, is.
+/// A tag that one part alone has is no mistake; one that the mesh has not, or has of other
+/// entities, is.
 #[test]
 fn tags_that_the_mesh_has_not_are_refused() {
     // the cells of the corner end before the cut

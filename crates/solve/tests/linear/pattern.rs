@@ -188,7 +188,7 @@ fn maps_that_are_wrong_are_refused() {
     let error = refused([i32::MAX as usize, 3], [1, 1], &[0], &[0]);
     assert_eq!(
         error.to_string(),
-        "2147483711 numbers of a pattern: needed at most 2147483647, as 32 bits count"
+        "2147487743 numbers of a pattern: needed at most 2147483647, as 32 bits count"
     );
 }
 

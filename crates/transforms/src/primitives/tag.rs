@@ -45,11 +45,11 @@ pub const MAX_LANES: i64 = 64;
 /// for j in 0..3      =>   for j in 0..3 {unroll}      which is printed as  S(0); S(1); S(2)
 ///   S(j)                    S(j)
 /// ```
-/// Iterations in lanes run together. C code has vectors of GCC and Clang for arithmetic in loops of a
-/// number of iterations, and asks the compiler for others (`omp simd`). CUDA and OpenCL code
-/// loads and stores neighbours in memory at once (`double2`, `float4`; in OpenCL up to 16 elements).
-/// OpenCL code also computes with vectors. What differs among lanes in another way is done for one
-/// lane after the other.
+/// Iterations in lanes run together. C code has vectors of GCC and Clang for arithmetic in loops of
+/// a number of iterations, and asks the compiler for others (`omp simd`). CUDA and OpenCL code
+/// loads and stores neighbours in memory at once (`double2`, `float4`; in OpenCL up to 16
+/// elements). OpenCL code also computes with vectors. What differs among lanes in another way is
+/// done for one lane after the other.
 ///
 /// CUDA needs first elements at multiples of the vector's size: rows of 4 or 8 elements, of `4*n`,
 /// or of a length that an assumption gives (`n mod 4 == 0`). Where no such access is found, the loop

@@ -74,8 +74,8 @@ fn numbering_by_dimension_touches_fewer_sectors() {
     assert!(by_entity < 0.9 * by_dimension, "{by_entity} and {by_dimension} sectors a cell");
 }
 
-/// Numbered along the cells, the same edge of consecutive cells is one run, on tetrahedra, too, whose cells of one
-/// kind in a row own one to three new edges each.
+/// Numbered along the cells, the same edge of consecutive cells is one run, on tetrahedra, too,
+/// whose cells of one kind in a row own one to three new edges each.
 #[test]
 fn transfers_by_entity_touch_fewer_sectors_of_numbers_by_entity() {
     let case = case(Operator::Mass, 3, 2, 32);
