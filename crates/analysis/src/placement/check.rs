@@ -7,6 +7,7 @@ use crate::placement::asynchronous::Later;
 use crate::placement::awaited::{check_awaited, may_await};
 use crate::placement::axes::{Axis, Coordinate, LaunchAxes, axis_of, first_bounded_by};
 use crate::placement::barriers::{Barrier, Placement, Scope};
+use crate::placement::one_launch::{Difference, OneLaunch, launches};
 use crate::placement::refusal::{PlacementError, Refusal, RefusalReason};
 use crate::placement::repeated::is_repeated;
 use crate::placement::slices::{lane_axis, sliced_axes};
@@ -86,7 +87,7 @@ fn placement_of(analysis: &Analysis) -> Result<Placement, PlacementError> {
         for d in &dependences {
             let Some(launch) = checker.launch_of(d)? else { continue };
             checker.check(d, &launch)?;
-            checker.check_lanes(d, &launch)?;
+            checker.check_lanes(d, &launch, &dependences)?;
         }
         placement.awaited = checker.awaited.into_iter().collect();
         placement.awaited.iter().try_for_each(|var| check_awaited(analysis, *var, &dependences))?;
@@ -113,60 +114,6 @@ fn lanes_of(
         lane.map(Some).ok_or_else(|| PlacementError::NotByLane { var: var.name.clone(), insn: insn() })
     };
     kernel.vars.ids().map(lane).collect()
-}
-
-/// Where the coordinates of the ends of a dependence differ.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Difference {
-    /// In no pair.
-    Nowhere,
-    /// In every pair, as far as is known.
-    Everywhere,
-    /// Where these values at the source and at the sink differ.
-    Where(Linear, Linear),
-    /// Where a common loop has other values, and the first `around` common loops have the same ones.
-    OfLanes { lane: usize, around: usize },
-}
-
-impl Difference {
-    /// The pairs whose coordinates differ.
-    fn part(self) -> Option<Part> {
-        match self {
-            Self::Nowhere => None,
-            Self::Everywhere => Some(Part::whole()),
-            Self::Where(source, sink) => Some(Part::apart(&source, &sink)),
-            Self::OfLanes { lane, around } => Some(Part::of_lanes(lane, around)),
-        }
-    }
-}
-
-/// The launches of a kernel, each with the axes of its loops.
-fn launches(poly: &Polyhedral) -> BTreeMap<Option<InameId>, Vec<Axis>> {
-    let kernel = &*poly.kernel;
-    let of = |insn| kernel.launch_among(poly.loops(insn));
-    let all: BTreeSet<_> = kernel.insns.ids().map(of).collect();
-    all.into_iter().map(|launch| (launch, LaunchAxes::of_launch(poly, launch).axes)).collect()
-}
-
-/// Where both ends of pairs of a dependence are in one launch.
-struct OneLaunch {
-    axes: Vec<Axis>,
-    /// The first of the common loops that have other values in other launches, where the indices do not
-    /// tell that both ends have the same ones.
-    around: Vec<usize>,
-    /// How many of the common loops have one value in a launch.
-    outer: usize,
-}
-
-impl OneLaunch {
-    fn axes(&self, group: bool) -> Vec<Axis> {
-        self.axes.iter().copied().filter(|axis| matches!(axis, Axis::Group(_)) == group).collect()
-    }
-
-    /// The part of some pairs that is in one launch.
-    fn part(&self, differ: Difference) -> Option<Part> {
-        Some(differ.part()?.within(&self.around))
-    }
 }
 
 struct Checker<'a, 'k> {
@@ -545,27 +492,57 @@ impl Checker<'_, '_> {
     }
 
     /// Lanes of a vector run together: nothing may flow or clash between them, except the reuse of
-    /// private memory, of which every lane has its copy. The copies are gone after the vector.
-    fn check_lanes(&self, d: &Dependence, launch: &OneLaunch) -> Result<(), PlacementError> {
+    /// private memory, of which every lane has its copy. The copies are gone after the vector, and
+    /// have nothing before it: what lanes read from there is in one memory.
+    fn check_lanes(
+        &self,
+        d: &Dependence,
+        launch: &OneLaunch,
+        all: &[&Dependence],
+    ) -> Result<(), PlacementError> {
         let kernel = &*self.poly.kernel;
         let lanes = |l: &&InameId| kernel.inames[**l].tag == AxisTag::Vector;
         let common = self.poly.common_loops(d.source, d.sink);
-        let flows = matches!(d.kind, DependenceKind::Flow | DependenceKind::Update);
-        if self.is_private(d) && flows {
+        let of_a_lane = self.is_private(d) && is_flow(d);
+        if of_a_lane {
             let inner = &self.poly.loops(d.source)[common.len()..];
             if inner.iter().filter(lanes).any(|l| !self.has_element_of_its_own(d.source, *l)) {
                 self.refuse(d, launch, Difference::Everywhere, RefusalReason::Lanes)?;
             }
         }
         for (k, l) in common.iter().enumerate().filter(|(_, l)| lanes(l)) {
-            if (self.is_private(d) && !flows) || d.equal.contains(l) {
+            let reuse = self.is_private(d) && !is_flow(d);
+            if d.equal.contains(l) || (reuse && !self.reads_from_before(d, *l, all)?) {
                 continue;
             }
-            // lanes of other iterations around do not run together; private values are gone by then
-            let around = if self.is_private(d) { 0 } else { k };
+            // lanes of other iterations around do not run together; copies are gone by then
+            let around = if of_a_lane { 0 } else { k };
             self.refuse(d, launch, Difference::OfLanes { lane: k, around }, RefusalReason::Lanes)?;
         }
         Ok(())
+    }
+
+    /// Whether the source reads what it has from before a loop of lanes, and the sink writes it.
+    fn reads_from_before(
+        &self,
+        d: &Dependence,
+        lanes: InameId,
+        all: &[&Dependence],
+    ) -> Result<bool, PlacementError> {
+        let comes = |flow: &&&Dependence| {
+            is_flow(flow)
+                && (flow.sink, flow.var) == (d.source, d.var)
+                && !self.poly.loops(flow.source).contains(&lanes)
+        };
+        if d.kind == DependenceKind::Anti {
+            for flow in all.iter().filter(comes) {
+                let question = NoPair { relation: flow.told().clone(), part: Part::whole() };
+                if !self.answers.no_pair.answer(&question)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// Whether every iteration of a loop writes another element.
@@ -573,6 +550,10 @@ impl Checker<'_, '_> {
         let index = &self.poly.kernel.insns[insn].lhs.index;
         index.iter().any(|e| e.as_affine().is_some_and(|a| a.as_iname() == Some(l)))
     }
+}
+
+fn is_flow(d: &Dependence) -> bool {
+    matches!(d.kind, DependenceKind::Flow | DependenceKind::Update)
 }
 
 /// Whether both ends of every pair are at one place of an axis, as far as the indices tell.

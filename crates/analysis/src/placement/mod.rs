@@ -49,6 +49,7 @@ mod axes;
 mod barriers;
 mod carried;
 mod check;
+mod one_launch;
 mod places;
 mod refusal;
 mod repeated;
