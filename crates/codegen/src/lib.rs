@@ -67,8 +67,8 @@
 //!   parameters, which is placed and lowered separately. CUDA and OpenCL have a function for each and a
 //!   [`Sequence`] that says when it is launched. In C one more function has a team of threads that runs the host's loops
 //!   and calls the others, whose `omp for` shares the groups out; a launch without groups is `omp single`.
-//! - **Vectors.** The tag `vector` is `omp simd` in C, whose compilers make the vectors. In CUDA and OpenCL elements that
-//!   lie next to each other are loaded and stored at once, and scalars of a lane, sums and private arrays that are
+//! - **Vectors.** Loops with the tag `vector` are vectors of GCC and Clang in C; those that are not arithmetic have
+//!   `omp simd` where lanes share no private memory. In CUDA and OpenCL elements that lie next to each other are loaded and stored at once, and scalars of a lane, sums and private arrays that are
 //!   declared inside the loop hold a vector. OpenCL calculates with vectors; CUDA's have no operators, and its
 //!   work-items no vector unit, so that what gains there is the wide load and store. Maps, other strides, guards and
 //!   choices that differ among lanes, and atomic updates are done for one lane after the other. CUDA's vectors have at

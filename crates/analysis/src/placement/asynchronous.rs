@@ -1,20 +1,21 @@
-//! Calls whose code runs asynchronously until a completion: which of their accesses a completion must
-//! follow.
+//! Calls whose code runs asynchronously until a completion: which of their accesses a completion
+//! must follow.
 //!
-//! Formula: with `A` the instructions of such calls, `T` what a call
-//! [touches later](kingpost_ir::calls::touched_later) and `D` the flow, anti and output dependences
-//! through `T` from `A`, a completion by the work-item of the source stands between the ends of every
-//! pair of `D`, and then a barrier where the sink is another work-item.
+//! Formula: with `A` the instructions of such calls, `T` what a call [touches
+//! later](kingpost_ir::calls::touched_later) and `D` the flow, anti and output dependences through
+//! `T` from `A`, a completion by the work-item of the source stands between the ends of every pair
+//! of `D`, and then a barrier where the sink is another work-item.
 //!
-//! Work-items hold accumulators of a call in registers. Calls of one callee on the same ones are done
-//! in order, so that pairs of such calls are no pairs of `D`.
+//! Work-items hold accumulators of a call in registers. Calls of one callee on the same ones are
+//! done in order, so that pairs of such calls are no pairs of `D`.
 //!
 //! Code may access memory through a *proxy*. Each pair whose sink does and whose source does not is
 //! listed, too.
 //!
-//! Calls that were made some iterations before may be complete while later ones are not. With `o` the
-//! loops around the carrier `t` of a barrier that have one value at both ends of its pairs, these are at
-//! least `min { t(sink) - t(source) : o equal, t(source) < t(sink) }` iterations apart.
+//! Calls that were made some iterations before may be complete while later ones are not. With `o`
+//! the loops around the carrier `t` of a barrier that have one value at both ends of its pairs,
+//! these are at least `min { t(sink) - t(source) : o equal, t(source) < t(sink) }` iterations
+//! apart.
 
 use crate::Analysis;
 use crate::deps::Dependence;
@@ -34,10 +35,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Later {
     touched: BTreeSet<(InsnId, VarId)>,
     together: BTreeMap<(InsnId, VarId), u8>,
-    /// What code accesses through proxies, each with the statement that ends what ordinary statements do.
+    /// What code accesses through proxies, each with the statement that ends what ordinary
+    /// statements do.
     proxies: BTreeSet<(InsnId, VarId, String)>,
-    /// For each accumulator of an instruction's call, the number of the call among those that are the same or
-    /// have no accumulator in common.
+    /// For each accumulator of an instruction's call, the number of the call among those that are
+    /// the same or have no accumulator in common.
     in_order: BTreeMap<(InsnId, VarId), usize>,
 }
 
@@ -113,8 +115,8 @@ impl Later {
         self.touched.iter().any(|(_, other)| *other == var)
     }
 
-    /// Whether any work-item along an axis may read what an instruction reads of a variable: code that takes
-    /// its address reads it in another way than the meaning says.
+    /// Whether any work-item along an axis may read what an instruction reads of a variable: code
+    /// that takes its address reads it in another way than the meaning says.
     pub(super) fn reads_for_others(&self, d: &Dependence, axis: u8) -> bool {
         let along = |insn| self.together.get(&(insn, d.var)).is_some_and(|axes| axis < *axes);
         along(d.source) || along(d.sink)
@@ -122,8 +124,8 @@ impl Later {
 }
 
 impl Analysis<'_> {
-    /// How many iterations of its carrier are at least between the ends of a barrier, up to `most`; 1 if
-    /// that is not known. An iteration is one value of the loop.
+    /// How many iterations of its carrier are at least between the ends of a barrier, up to `most`;
+    /// 1 if that is not known. An iteration is one value of the loop.
     ///
     /// # Errors
     /// A failure of isl.

@@ -1,8 +1,8 @@
 //! Values that a work-group waits for, in kernels whose groups start in order
 //! ([`Launch::ordered_groups`](kingpost_ir::Launch::ordered_groups)).
 //!
-//! A flow through a temporary in global memory may go from a group to a later one along `g.0`. Whoever
-//! reads an element waits until it is written:
+//! A flow through a temporary in global memory may go from a group to a later one along `g.0`.
+//! Whoever reads an element waits until it is written:
 //!
 //! - Every element is written once, so that whatever a reader sees of it is its value.
 //! - Every element that is read was written before, in the order of the text, so that nobody waits for ever: by
@@ -11,7 +11,8 @@
 //! - The loop over the groups is the outermost one, the same at both ends: in the order of the text the source
 //!   is then in an earlier group, or in the same one.
 //!
-//! Loops whose iterations wait for earlier ones: Cytron 1986; scans of this kind: Merrill & Garland 2016.
+//! Loops whose iterations wait for earlier ones: Cytron 1986; scans of this kind: Merrill & Garland
+//! 2016.
 
 use crate::Analysis;
 use crate::deps::{AccessSite, Dependence, DependenceKind, Mode};
@@ -37,7 +38,8 @@ pub(super) fn may_await(poly: &Polyhedral, d: &Dependence) -> bool {
         && kernel.inames.values().all(|i| !matches!(i.tag, AxisTag::Group(1 | 2)))
 }
 
-/// Checks what groups wait for: each element is written once, before anyone reads it, and read by a copy.
+/// Checks what groups wait for: each element is written once, before anyone reads it, and read by a
+/// copy.
 pub(super) fn check_awaited(
     analysis: &Analysis,
     var: VarId,

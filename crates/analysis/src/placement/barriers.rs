@@ -40,9 +40,11 @@ pub struct Placement {
     pub axes: Vec<Axis>,
     /// What barriers must separate, sorted, without repetition.
     pub barriers: Vec<Barrier>,
-    /// For each variable, which axes of a private array disappear: see [`sliced_axes`](super::sliced_axes).
+    /// For each variable, which axes of a private array disappear: see
+    /// [`sliced_axes`](super::sliced_axes).
     pub sliced: Vec<Vec<bool>>,
-    /// For each variable that the work-items of a sub-group hold, its [`lane_axis`](super::lane_axis).
+    /// For each variable that the work-items of a sub-group hold, its
+    /// [`lane_axis`](super::lane_axis).
     pub lanes: Vec<Option<(usize, i64)>>,
     /// The temporaries of which groups wait for elements that earlier ones write, sorted.
     pub awaited: Vec<VarId>,

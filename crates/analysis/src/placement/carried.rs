@@ -18,8 +18,8 @@ use kingpost_ir::kernel::{AddressSpace, AxisTag, Kernel};
 /// of these instructions in the text, the declarations of variables, assumptions and the axes of
 /// the launch. A variable is closed where all of this is the same. Left open besides: accesses
 /// through arrays, as injectivity depends on what other instructions write; those in reductions;
-/// scalars that bound loops; memory of sub-groups, which depends on the lengths of other loops; what
-/// work-items may write alike; all variables where rules or vectors are used.
+/// scalars that bound loops; memory of sub-groups, which depends on the lengths of other loops;
+/// what work-items may write alike; all variables where rules or vectors are used.
 pub(crate) fn open_vars(before: &Analysis, draft: &Kernel, kept: &Kept) -> Option<Vec<bool>> {
     let kernel = before.kernel();
     if !kept.is_in_order() || !has_same_surroundings(kernel, draft) {

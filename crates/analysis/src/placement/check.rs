@@ -127,8 +127,8 @@ struct Checker<'a, 'k> {
 }
 
 impl Checker<'_, '_> {
-    /// Checks the pairs in different launches; returns what those in one launch have in common, if there
-    /// may be any.
+    /// Checks the pairs in different launches; returns what those in one launch have in common, if
+    /// there may be any.
     fn launch_of(&self, d: &Dependence) -> Result<Option<OneLaunch>, PlacementError> {
         let kernel = &*self.poly.kernel;
         let [source, sink] = [d.source, d.sink].map(|insn| kernel.launch_among(self.poly.loops(insn)));

@@ -15,7 +15,8 @@ pub(super) enum Difference {
     Everywhere,
     /// Where these values at the source and at the sink differ.
     Where(Linear, Linear),
-    /// Where a common loop has other values, and the first `around` common loops have the same ones.
+    /// Where a common loop has other values, and the first `around` common loops have the same
+    /// ones.
     OfLanes { lane: usize, around: usize },
 }
 
@@ -42,8 +43,8 @@ pub(super) fn launches(poly: &Polyhedral) -> BTreeMap<Option<InameId>, Vec<Axis>
 /// Where both ends of pairs of a dependence are in one launch.
 pub(super) struct OneLaunch {
     pub(super) axes: Vec<Axis>,
-    /// The first of the common loops that have other values in other launches, where the indices do not
-    /// tell that both ends have the same ones.
+    /// The first of the common loops that have other values in other launches, where the indices do
+    /// not tell that both ends have the same ones.
     pub(super) around: Vec<usize>,
     /// How many of the common loops have one value in a launch.
     pub(super) outer: usize,

@@ -4,8 +4,8 @@ use kingpost_ir::affine::Affine;
 use kingpost_ir::ids::VarId;
 use kingpost_ir::kernel::Kernel;
 
-/// Where an element is in the buffer of its array, in elements, if that is affine: every array begins
-/// at the begin of its buffer. Axes that are sliced do not count.
+/// Where an element is in the buffer of its array, in elements, if that is affine: every array
+/// begins at the begin of its buffer. Axes that are sliced do not count.
 pub(super) fn place(
     kernel: &Kernel,
     var: VarId,

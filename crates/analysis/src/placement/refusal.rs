@@ -42,7 +42,8 @@ pub struct Refusal {
     pub witness: Witness,
     /// The map that no such two instances would be left with if it was assumed injective.
     pub assumable: Option<String>,
-    /// Whether an index of the variable multiplies what is no number, so that nothing is known of it.
+    /// Whether an index of the variable multiplies what is no number, so that nothing is known of
+    /// it.
     pub multiplied: bool,
 }
 

@@ -8,11 +8,12 @@ use kingpost_ir::ids::{InameId, InsnId, VarId};
 use kingpost_ir::kernel::{AddressSpace, Insn, WriteOp};
 use std::collections::BTreeSet;
 
-/// Whether every iteration of the loop over work-items along `axis` around an instruction writes the same
-/// value to the same element of memory that they share, so that their order says nothing.
+/// Whether every iteration of the loop over work-items along `axis` around an instruction writes
+/// the same value to the same element of memory that they share, so that their order says nothing.
 ///
-/// Formula: with `l` that loop, neither the index, the value and the condition mention `l`, nor the bounds of
-/// the loops inside; what is read is alike in all iterations; nothing else in `l` writes the array.
+/// Formula: with `l` that loop, neither the index, the value and the condition mention `l`, nor the
+/// bounds of the loops inside; what is read is alike in all iterations; nothing else in `l` writes
+/// the array.
 pub(super) fn is_repeated(poly: &Polyhedral, insn: InsnId, axis: Axis) -> bool {
     let kernel = &*poly.kernel;
     let written = &kernel.insns[insn];
@@ -40,7 +41,8 @@ pub(super) fn is_repeated(poly: &Polyhedral, insn: InsnId, axis: Axis) -> bool {
         && kernel.insns.iter().all(alone)
 }
 
-/// What is the same in all iterations of a loop over work-items, in one iteration of the loops around.
+/// What is the same in all iterations of a loop over work-items, in one iteration of the loops
+/// around.
 struct Alike<'p, 'k> {
     poly: &'p Polyhedral<'k>,
     item: InameId,
@@ -62,8 +64,9 @@ impl Alike<'_, '_> {
         !insn.expressions().any(varies) && insn.reads().iter().all(|access| self.has(access.var))
     }
 
-    /// Whether a variable has the same values: nothing writes it, or each work-item holds its own and all do
-    /// the same with it. A value that is read flows from the same work-item, which placement proves besides.
+    /// Whether a variable has the same values: nothing writes it, or each work-item holds its own
+    /// and all do the same with it. A value that is read flows from the same work-item, which
+    /// placement proves besides.
     fn has(&mut self, var: VarId) -> bool {
         let kernel = &*self.poly.kernel;
         let mut writers = kernel.insns.iter().filter(|(_, insn)| insn.lhs.var == var).peekable();
@@ -73,8 +76,8 @@ impl Alike<'_, '_> {
         kernel.vars[var].space == AddressSpace::Private && writers.all(|(id, insn)| self.writes(id, insn))
     }
 
-    /// Whether an instruction that runs in all work-items, or in the iterations of the loop alone, does the
-    /// same in each, and as often.
+    /// Whether an instruction that runs in all work-items, or in the iterations of the loop alone,
+    /// does the same in each, and as often.
     fn writes(&mut self, id: InsnId, insn: &Insn) -> bool {
         let kernel = &*self.poly.kernel;
         let loops = self.poly.loops(id);

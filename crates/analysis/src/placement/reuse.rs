@@ -23,10 +23,10 @@ impl Analysis<'_> {
     /// What barriers must separate besides those of the [placement](Analysis::place), because
     /// temporaries share a buffer in local memory.
     ///
-    /// Every pair of accesses to different sharers, one of them writing, within an iteration and between
-    /// iterations of each loop around both; each place of the buffer says who waits. A place
-    /// that one work-item alone touches asks for no barrier: a work-item runs in order.
-    /// That their values do not overlap in time is another proof:
+    /// Every pair of accesses to different sharers, one of them writing, within an iteration and
+    /// between iterations of each loop around both; each place of the buffer says who waits. A
+    /// place that one work-item alone touches asks for no barrier: a work-item runs in order. That
+    /// their values do not overlap in time is another proof:
     /// [`check_storage`](super::storage::check_storage).
     pub fn reuse(&self) -> Vec<Barrier> {
         let (poly, kernel) = (self.polyhedral(), self.expanded());
@@ -52,8 +52,8 @@ impl Analysis<'_> {
                     let known = found.entry((source, sink, *var, carrier)).or_insert(scope);
                     *known = scope.max(*known);
                 };
-                // what one instruction reads and writes of a buffer is elsewhere in one iteration, by the
-                // proof
+                // what one instruction reads and writes of a buffer is elsewhere in one iteration,
+                // by the proof
                 if source.insn != sink.insn {
                     add(source.insn, sink.insn, None);
                 }
@@ -73,8 +73,8 @@ fn is_sequential(kernel: &Kernel, l: InameId) -> bool {
     !matches!(kernel.inames[l].tag, AxisTag::Group(_) | AxisTag::Local(_))
 }
 
-/// Where an access touches its buffer: places, each with the work-items that touch it. `None` if that
-/// is not known.
+/// Where an access touches its buffer: places, each with the work-items that touch it. `None` if
+/// that is not known.
 fn touched(poly: &Polyhedral, axes: &LaunchAxes, var: VarId, site: &AccessSite) -> Option<Touched> {
     let loops = scope(poly, site);
     let linear = |e: &Affine| Linear::of(e, &loops, &|v| poly.symbol(v));
@@ -105,7 +105,8 @@ fn touched(poly: &Polyhedral, axes: &LaunchAxes, var: VarId, site: &AccessSite) 
 /// Most places that an access may touch along axes whose index is not known.
 const MAX_UNKNOWN: i64 = 1024;
 
-/// What all values of indices that are not affine, which may be any along their axes, add to a place.
+/// What all values of indices that are not affine, which may be any along their axes, add to a
+/// place.
 fn unknown_places(kernel: &Kernel, var: VarId, site: &AccessSite) -> Option<Vec<i64>> {
     let variable = &kernel.vars[var];
     if variable.layout.swizzle.is_some() {

@@ -62,14 +62,14 @@ impl Analysis<'_> {
 
 /// Checks every group of temporaries that share a buffer.
 ///
-/// Formula: for `u`, `v` in a group, `D` the flow and update dependences through `u`, `X` the writes
-/// of `v` and `p` the place that a write touches, `{ w -> r in D : exists x in X : w before x before
-/// r, p(w) = p(x) }` is empty. A place is an element of the buffer of a work-item in private memory,
-/// of a work-group in local memory; one that is not affine is any. In
-/// private memory, "before" is the sequential order, of which every work-item runs a part. In local
-/// memory it leaves the loops on axes out (work-items run side by side; generated code separates
-/// accesses of different sharers by barriers, which keep what remains of the order), and instances
-/// of one instruction count as running at once; without loops on axes it is the sequential order.
+/// Formula: for `u`, `v` in a group, `D` the flow and update dependences through `u`, `X` the
+/// writes of `v` and `p` the place that a write touches, `{ w -> r in D : exists x in X : w before
+/// x before r, p(w) = p(x) }` is empty. A place is an element of the buffer of a work-item in
+/// private memory, of a work-group in local memory; one that is not affine is any. In private
+/// memory, "before" is the sequential order, of which every work-item runs a part. In local memory
+/// it leaves the loops on axes out (work-items run side by side; generated code separates accesses
+/// of different sharers by barriers, which keep what remains of the order), and instances of one
+/// instruction count as running at once; without loops on axes it is the sequential order.
 ///
 /// # Errors
 /// Types or address spaces that differ, memory that cannot be shared, or two instances between

@@ -36,6 +36,7 @@ pub(super) struct Outcome {
 }
 
 /// Writes the loops over work-items and over lanes of a block as vectors where they are arithmetic.
+/// What is left is asked of the compiler where lanes share no private memory, else it is a loop.
 pub(super) fn vectorise(block: &mut Block, symbols: &Symbols, outcome: &mut Outcome) {
     for mut stmt in std::mem::take(block) {
         if let Stmt::For(f) = &stmt
@@ -51,11 +52,25 @@ pub(super) fn vectorise(block: &mut Block, symbols: &Symbols, outcome: &mut Outc
                 Err(_) => {}
             }
         }
+        if let Stmt::For(f) = &mut stmt
+            && f.kind == LoopKind::Vector
+            && !are_apart(f, symbols)
+        {
+            f.kind = LoopKind::Sequential;
+        }
         if let Some(body) = stmt.body_mut() {
             vectorise(body, symbols, outcome);
         }
         block.push(stmt);
     }
+}
+
+/// Whether lanes keep to private memory of their own: placement takes it for theirs, and here it is
+/// one memory where it is declared outside the loop.
+fn are_apart(f: &For, symbols: &Symbols) -> bool {
+    Touched::by(&f.body).is_some_and(|touched| {
+        touched.scalars_from_outside().is_empty() && touched.arrays_per_lane(&f.name, symbols).is_ok()
+    })
 }
 
 /// The loop in vectors of at most the largest size, what is left of it in smaller ones, and at most
@@ -107,7 +122,7 @@ fn type_of_stores(block: &Block, symbols: &Symbols) -> Option<ScalarType> {
 }
 
 /// Checks that no lane writes an element of a private array that another one touches: placement
-/// takes private memory for a lane's own, so that nothing else keeps lanes apart.
+/// takes private memory that lanes use again for a lane's own.
 fn check_private(f: &For, length: i64, symbols: &Symbols) -> Result<(), NoVectors> {
     let touched = Touched::by(&f.body).ok_or(NoVectors::Inside)?;
     for (name, offsets) in touched.written_arrays() {

@@ -114,6 +114,7 @@ fn written(kernel: &Kernel, program: &Program, printed: &str) -> BTreeMap<String
         ScalarType::F32 => Value::F32(v.iter().map(|x| *x as f32).collect()),
         ty => Value::of_bits(ty, &v.iter().map(|x| *x as i64).collect::<Vec<_>>()),
     };
+    // an array without elements has no lines
     vars.map(|v| (v.name.clone(), value(v.ty, found.remove(&of(&v.name)).unwrap_or_default()))).collect()
 }
 
