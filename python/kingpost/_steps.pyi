@@ -489,6 +489,16 @@ class Steps:
         """Scans the sums of the iterations of a loop with a running total over the work-items."""
         ...
 
+    def pass_blocks(
+        self,
+        map: Name,
+        at: Name,
+        first: int,
+        places: Iterable[Iterable[int]],
+    ) -> Made:
+        """Passes the numbers of blocks of rows of a map once each."""
+        ...
+
     def pass_starts(
         self,
         map: Name,
@@ -628,6 +638,7 @@ class Steps:
         map: Name,
         points: Name,
         block: int,
+        places: Optional[Iterable[Iterable[int]]] = None,
     ) -> Made:
         """Runs iterations in compact blocks, by inputs with their rows in that order."""
         ...

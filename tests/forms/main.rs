@@ -5,6 +5,7 @@
 mod support;
 
 mod actions;
+mod cell_blocks;
 mod double_single;
 mod exactness;
 mod fewest_operations;

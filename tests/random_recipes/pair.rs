@@ -7,6 +7,7 @@ use kingpost::analysis::Analysis;
 use kingpost::codegen::{Options, Target, generate};
 use kingpost::interp::{InterpError, Memory, Observer, Run, Value, interpret, interpret_with};
 use kingpost::ir::{AxisTag, Expr, Kernel, Layout, ScalarType, VarId, VarKind, Variable, WriteOp};
+use kingpost::transforms::block_numbers::BlockNumbers;
 use kingpost::transforms::lists::{Definition, ListNames, RowOrder};
 use kingpost::transforms::primitives::FixParameter;
 use kingpost::transforms::runs::RunStarts;
@@ -74,6 +75,10 @@ impl Pair {
                             give_starts(&runs, &mut memory);
                             continue;
                         }
+                        Definition::Blocks(blocks) => {
+                            give_blocks(&blocks, &mut memory);
+                            continue;
+                        }
                     };
                     let mut all = memory.of_kernel(&definition);
                     // a definition that does not run leaves its results without values
@@ -108,12 +113,21 @@ fn give_starts(runs: &RunStarts, memory: &mut Memory) -> bool {
 fn give_rows(rows: &RowOrder, memory: &mut Memory) -> bool {
     let map = memory.get(&rows.map).and_then(Value::to_i64);
     let (Some(map), Some(points)) = (map, memory.get(&rows.points).map(Value::to_f64)) else { return false };
-    let order = rows.compute(&map, &points);
+    let Ok(order) = rows.compute(&map, &points) else { return false };
     for (name, copy) in &rows.copies {
         let Some(value) = memory.get(name) else { return false };
         let value = value.in_order(&order);
         memory.set(copy.clone(), value);
     }
+    true
+}
+
+/// Numbers of the blocks of a map; false where it has no values, or its rows no such blocks.
+fn give_blocks(blocks: &BlockNumbers, memory: &mut Memory) -> bool {
+    let Some(map) = memory.get(&blocks.map) else { return false };
+    let Some(Ok(numbers)) = map.to_i64().map(|entries| blocks.compute(&entries)) else { return false };
+    let Some(numbers) = Value::of_integers(map.ty(), &numbers) else { return false };
+    memory.set(blocks.numbers.clone(), numbers);
     true
 }
 
@@ -336,6 +350,7 @@ fn give_values(kernel: &Kernel, step: &Step, memory: &mut Memory) -> Result<bool
         Some(Definition::Lists(lists)) => return Ok(give_lists(&lists, memory)),
         Some(Definition::Rows(rows)) => return Ok(give_rows(&rows, memory)),
         Some(Definition::Runs(runs)) => return Ok(give_starts(&runs, memory)),
+        Some(Definition::Blocks(blocks)) => return Ok(give_blocks(&blocks, memory)),
         Some(Definition::Kernel(kernel)) => kernel,
     };
     let mut all = memory.of_kernel(&definition);

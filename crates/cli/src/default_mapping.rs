@@ -13,7 +13,7 @@ use kingpost::forms::numbering::NumberingOrder;
 use kingpost::interp::Memory;
 use kingpost::runtime::Device;
 use kingpost::tuning::Database;
-use kingpost::tuning::known::{Known, Sought, by_entity, first, for_device, in_any_order, mapped};
+use kingpost::tuning::known::{Known, Sought, by_block, by_entity, first, for_device, in_any_order, mapped};
 
 /// The kernel and its code: as the user asks, or else by the best mapping that is known for the
 /// device and has room for the lists of `memory`; none is for a kernel that is no form's.
@@ -45,6 +45,7 @@ pub fn choose(
         NumberingOrder::FirstTouch => in_any_order(known),
         NumberingOrder::ByDimension => known,
         NumberingOrder::ByEntity => by_entity(form, sought, info, &contents.records, known),
+        NumberingOrder::ByBlock => by_block(form, sought, info, &contents.records, in_any_order(known)),
     };
     let attempt = |known: &Known| -> Result<_, Failure> {
         let (kernel, recipe, program) = mapped(form, &known.mapping, info, &args.options())?;

@@ -21,6 +21,8 @@ pub enum Order {
     ByDimension,
     /// As by dimension, one edge or face of each of 128 cells at a time
     ByEntity,
+    /// As by entity, squares and cubes of unit meshes alike
+    ByBlock,
 }
 
 /// The order that was asked for, else that of actions.
@@ -31,6 +33,7 @@ pub fn order_of(asked: Option<Order>) -> NumberingOrder {
         Some(Order::FirstTouch) => NumberingOrder::FirstTouch,
         Some(Order::ByDimension) => NumberingOrder::ByDimension,
         Some(Order::ByEntity) => NumberingOrder::ByEntity,
+        Some(Order::ByBlock) => NumberingOrder::ByBlock,
     }
 }
 

@@ -151,6 +151,7 @@ impl Problem {
         let mesh = match order {
             NumberingOrder::FirstTouch => mesh,
             NumberingOrder::ByDimension | NumberingOrder::ByEntity => mesh.with_ascending_vertices(),
+            NumberingOrder::ByBlock => mesh.with_vertices_as_numbered(),
         };
         let mut sizes = BTreeMap::new();
         let mut random = Random::new(seed);

@@ -6,6 +6,7 @@ use kingpost_interp::{Memory, Value};
 use kingpost_ir::{AxisTag, Kernel, Node, ScalarType};
 use kingpost_primitives::Schedule;
 use kingpost_primitives::ScheduleSteps;
+use kingpost_primitives::block_numbers::{BlockNumbers, BrokenBlock};
 use kingpost_primitives::lists::{Definition, ListNames, ListOverflow, RowOrder};
 use kingpost_primitives::runs::{BrokenRun, RunStarts};
 use kingpost_runtime::Device;
@@ -42,6 +43,9 @@ pub enum SetUpError {
     /// The rows of a map have no such runs.
     #[error(transparent)]
     Broken(#[from] BrokenRun),
+    /// The rows of a map have no blocks of a pattern.
+    #[error(transparent)]
+    Unlike(#[from] BrokenBlock),
     /// Numbers of runs are below those of the other input, and the map has no negative ones.
     #[error(
         "the constant of `{starts}` is no number of type {ty}; number vertices first, or take a mapping without \
@@ -98,6 +102,10 @@ pub fn set_up_with(
                 start_runs(runs, memory, &mut done)?;
                 continue;
             }
+            Definition::Blocks(blocks) => {
+                number_blocks(blocks, memory, &mut done)?;
+                continue;
+            }
         };
         let results = definition.vars.values().filter(|v| v.is_output());
         let names: Vec<String> = results.map(|v| v.name.clone()).collect();
@@ -120,11 +128,11 @@ pub fn set_up_with(
     Ok(done)
 }
 
-/// Puts what the host computes of inputs into `memory`: lists of maps, rows in another order, and the
-/// starts of runs. What kernels compute is left out.
+/// Puts what the host computes of inputs into `memory`: lists of maps, rows in another order, the
+/// starts of runs, and the numbers of blocks. What kernels compute is left out.
 ///
 /// # Errors
-/// A map without values, a list that is too short, rows without runs.
+/// A map without values, a list that is too short, rows without runs or blocks.
 pub fn set_up_maps(definitions: &[Definition], memory: &mut Memory) -> Result<(), SetUpError> {
     let mut done = SetUp::default();
     for definition in definitions {
@@ -133,6 +141,7 @@ pub fn set_up_maps(definitions: &[Definition], memory: &mut Memory) -> Result<()
             Definition::Lists(lists) => list(lists, memory, &mut done)?,
             Definition::Rows(rows) => reorder(rows, memory, &mut done)?,
             Definition::Runs(runs) => start_runs(runs, memory, &mut done)?,
+            Definition::Blocks(blocks) => number_blocks(blocks, memory, &mut done)?,
         }
     }
     Ok(())
@@ -164,15 +173,19 @@ pub fn exclusive_room(definitions: &[Definition], memory: &Memory) -> Result<Vec
     Ok(room)
 }
 
-/// Refuses lists without room for the maps of `memory`, and runs that these do not have.
+/// Refuses lists without room for the maps of `memory`, and runs and blocks that these do not have.
 ///
 /// # Errors
-/// The first list that is too short, the first broken run, a map without values.
+/// The first list that is too short, the first broken run or block, a map without values.
 pub fn check_room(definitions: &[Definition], memory: &Memory) -> Result<(), SetUpError> {
+    if definitions.iter().any(|d| matches!(d, Definition::Blocks(_))) {
+        // of rows in the order of others
+        return set_up_maps(definitions, &mut memory.clone());
+    }
     for definition in definitions {
         match definition {
             Definition::Runs(runs) => drop(starts(runs, memory)?),
-            Definition::Kernel(_) | Definition::Rows(_) | Definition::Lists(_) => {}
+            Definition::Kernel(_) | Definition::Rows(_) | Definition::Lists(_) | Definition::Blocks(_) => {}
         }
     }
     each_lists(definitions, memory, &mut |lists, map| Ok(lists.compute(map).map(drop)?))
@@ -186,7 +199,7 @@ fn each_lists(definitions: &[Definition], memory: &Memory, visit: &mut Visit<'_>
     let mut ordered = Memory::new();
     for definition in definitions {
         match definition {
-            Definition::Kernel(_) | Definition::Runs(_) => {}
+            Definition::Kernel(_) | Definition::Runs(_) | Definition::Blocks(_) => {}
             Definition::Rows(rows) => {
                 for (name, value) in in_order(rows, memory)? {
                     ordered.set(name, value);
@@ -211,7 +224,7 @@ fn integers(name: &str, memory: &Memory) -> Result<Vec<i64>, SetUpError> {
 fn in_order(rows: &RowOrder, memory: &Memory) -> Result<Vec<(String, Value)>, SetUpError> {
     let missing = |name: &String| SetUpError::NoMap { map: name.clone() };
     let points = memory.get(&rows.points).ok_or_else(|| missing(&rows.points))?.to_f64();
-    let order = rows.compute(&integers(&rows.map, memory)?, &points);
+    let order = rows.compute(&integers(&rows.map, memory)?, &points)?;
     let copy = |(name, copy): &(String, String)| {
         let value = memory.get(name).ok_or_else(|| missing(name))?;
         Ok((copy.clone(), value.in_order(&order)))
@@ -249,6 +262,21 @@ fn start_runs(runs: &RunStarts, memory: &mut Memory, done: &mut SetUp) -> Result
     done.inputs += 1;
     done.bytes += value.len() as u64 * value.ty().bytes();
     memory.set(name, value);
+    done.seconds += start.elapsed().as_secs_f64();
+    Ok(())
+}
+
+/// Computes the numbers of the blocks of a map on the host.
+fn number_blocks(blocks: &BlockNumbers, memory: &mut Memory, done: &mut SetUp) -> Result<(), SetUpError> {
+    let start = Instant::now();
+    let missing = || SetUpError::NoMap { map: blocks.map.clone() };
+    let ty = memory.get(&blocks.map).map(Value::ty).ok_or_else(missing)?;
+    let numbers = blocks.compute(&integers(&blocks.map, memory)?)?;
+    // they are entries of the map
+    let value = Value::of_integers(ty, &numbers).unwrap_or(Value::I64(numbers));
+    done.inputs += 1;
+    done.bytes += value.len() as u64 * value.ty().bytes();
+    memory.set(blocks.numbers.clone(), value);
     done.seconds += start.elapsed().as_secs_f64();
     Ok(())
 }

@@ -4,7 +4,7 @@
 use kingpost_analysis::Analysis;
 use kingpost_interp::{InterpError, Memory, Run, Value, impose_symmetries, interpret};
 use kingpost_ir::{Assumption, Atom, Class, Direction, Kernel, VarId, VarKind};
-use kingpost_primitives::lists::{Definition, ListNames};
+use kingpost_primitives::lists::{Definition, ListNames, RowOrder};
 use kingpost_primitives::primitives::fix_parameter::ParamValue;
 use kingpost_primitives::primitives::{FixArgument, FixParameter, PassTable};
 use kingpost_primitives::runs::{FirstNumbers, RunStarts};
@@ -68,6 +68,7 @@ pub fn check(before: &Kernel, after: &Kernel, step: &Step) {
         let mut expected = memory_with(before, n, fixed);
         let mut found = memory_with(before, n, fixed);
         give_constants(before, step, &mut expected, &mut found);
+        give_blocks(before, step, [&mut expected, &mut found]);
         if !give_runs(before, step, n, [&mut expected, &mut found]) {
             continue; // no run has as many numbers
         }
@@ -129,11 +130,17 @@ fn give_defined(before: &Kernel, step: &Step, found: &mut Memory) {
         }
         Some(Definition::Rows(order)) => {
             let [map, points] = [&order.map, &order.points].map(|name| found.get(name).unwrap().clone());
-            let places = order.compute(&map.to_i64().unwrap(), &points.to_f64());
+            let places = order.compute(&map.to_i64().unwrap(), &points.to_f64()).unwrap();
             for (name, copy) in &order.copies {
                 let value = found.get(name).unwrap().in_order(&places);
                 found.set(copy.clone(), value);
             }
+        }
+        Some(Definition::Blocks(blocks)) => {
+            let given = found.get(&blocks.map).unwrap();
+            let numbers = blocks.compute(&given.to_i64().unwrap()).unwrap();
+            let numbers = Value::of_integers(given.ty(), &numbers).unwrap();
+            found.set(blocks.numbers, numbers);
         }
         Some(Definition::Kernel(kernel)) => {
             interpret(&kernel, found).unwrap();
@@ -208,6 +215,31 @@ fn give_runs(before: &Kernel, step: &Step, n: i64, memories: [&mut Memory; 2]) -
         memory.set(runs.map.clone(), Value::of_integers(ty, &map).unwrap());
     }
     true
+}
+
+/// Where a step takes blocks of a map, the rows of each repeat its numbers by the pattern.
+fn give_blocks(before: &Kernel, step: &Step, memories: [&mut Memory; 2]) {
+    let (name, columns, first, pattern) = match step.definition(before).unwrap() {
+        Some(Definition::Blocks(blocks)) => (blocks.map, blocks.columns, blocks.first, blocks.pattern),
+        Some(Definition::Rows(RowOrder { map, columns, pattern: Some(pattern), .. })) => {
+            (map, columns, 0, pattern)
+        }
+        _ => return,
+    };
+    for memory in memories {
+        let given = memory.get(&name).unwrap();
+        let (ty, mut map) = (given.ty(), given.to_i64().unwrap());
+        let columns = columns.get();
+        for block in map.chunks_exact_mut(pattern.rows().len() * columns) {
+            let mut numbers = vec![None; pattern.count()];
+            for (row, places) in block.chunks_exact_mut(columns).zip(pattern.rows()) {
+                for (entry, place) in row[first..].iter_mut().zip(places) {
+                    *entry = *numbers[*place].get_or_insert(*entry);
+                }
+            }
+        }
+        memory.set(name.clone(), Value::of_integers(ty, &map).unwrap());
+    }
 }
 
 /// Arguments of another precision are given in it.

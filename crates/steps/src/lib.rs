@@ -10,6 +10,7 @@
 
 pub mod accuracy;
 pub mod argument;
+pub mod block_numbers;
 pub mod combined;
 pub mod condition;
 pub mod copy;

@@ -1,6 +1,7 @@
 //! Inputs that are computed before a launch: what passes values, block-local lists of a map, rows in
-//! another order, and runs of a map.
+//! another order, runs of a map and numbers of its blocks.
 
+use crate::block_numbers::{BlockNumbers, BlockPattern, BrokenBlock};
 use crate::runs::RunStarts;
 use kingpost_ir::{Kernel, ScalarType};
 use std::collections::HashMap;
@@ -17,6 +18,8 @@ pub enum Definition {
     Rows(RowOrder),
     /// The first numbers of runs in the rows of a map that is an input.
     Runs(RunStarts),
+    /// The numbers of blocks of rows of a map that is an input.
+    Blocks(BlockNumbers),
 }
 
 impl Definition {
@@ -35,11 +38,12 @@ impl Definition {
             }
             Self::Rows(rows) => rows.copies.iter().map(|(_, copy)| copy.clone()).collect(),
             Self::Runs(runs) => vec![runs.result().to_owned()],
+            Self::Blocks(blocks) => vec![blocks.numbers.clone()],
         }
     }
 }
 
-/// An order of rows in compact blocks, and the inputs that are passed in it.
+/// An order of rows in blocks, and the inputs that are passed in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowOrder {
     /// The map, `[rows, columns]`.
@@ -52,6 +56,8 @@ pub struct RowOrder {
     pub dimension: NonZeroUsize,
     /// Rows of a block.
     pub block: NonZeroUsize,
+    /// The pattern that the rows of a block repeat; none if blocks are compact.
+    pub pattern: Option<BlockPattern>,
     /// Inputs, and the names of those with the same rows in this order.
     pub copies: Vec<(String, String)>,
 }
@@ -59,12 +65,18 @@ pub struct RowOrder {
 impl RowOrder {
     /// The row that comes at each place, by recursive bisection of the centroids of the points of
     /// rows across their longest side, at multiples of the block. Rows of a block are in ascending
-    /// order; entries of the map that lead to no point count as the origin.
+    /// order; entries of the map that lead to no point count as the origin. With a pattern, the order in
+    /// which blocks of it follow one another ([`BlockPattern::order`]).
     ///
     /// # Shapes and units
     /// `map` is `[rows, columns]`, `points` `[points, dimension]`; the result has `rows` entries.
-    #[must_use]
-    pub fn compute(&self, map: &[i64], points: &[f64]) -> Vec<usize> {
+    ///
+    /// # Errors
+    /// A row that belongs to no block of the pattern.
+    pub fn compute(&self, map: &[i64], points: &[f64]) -> Result<Vec<usize>, BrokenBlock> {
+        if let Some(pattern) = &self.pattern {
+            return pattern.order(&self.map, map);
+        }
         let [columns, dimension, block] = [self.columns, self.dimension, self.block].map(NonZeroUsize::get);
         let mut centroids = Vec::with_capacity(map.len() / columns * dimension);
         for row in map.chunks_exact(columns) {
@@ -76,7 +88,7 @@ impl RowOrder {
         }
         let mut order: Vec<usize> = (0..map.len() / columns).collect();
         bisect(&mut order, &centroids, dimension, block);
-        order
+        Ok(order)
     }
 }
 

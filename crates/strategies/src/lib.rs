@@ -9,6 +9,7 @@
 
 mod ahead;
 mod blocks;
+mod cell_blocks;
 mod cell_groups;
 mod component_products;
 mod double_single;
@@ -52,6 +53,7 @@ mod zero_blocks;
 pub mod strategy;
 pub mod tiling;
 
+pub use cell_blocks::CellBlocks;
 pub use double_single::DoubleSingle;
 pub use dynamic_local::DynamicLocal;
 pub use factorised_cells::{FactorisedCells, tensor_dimension};
@@ -116,6 +118,7 @@ pub fn strategies() -> &'static StrategySet {
             .and_own_combinator::<StoredFactors>()
             .and_own::<SummedCells>()
             .and_own::<ListedCells>()
+            .and_own::<CellBlocks>()
             .and_own::<LoopLanes>()
             .and_own::<OwnedRows>()
             .and_own::<MultiLevelTiling>()

@@ -190,12 +190,12 @@ const ROWS: Obligation =
 const BLOCKS: Obligation = Obligation::new("list_elements.blocks", "blocks are blocks of the map");
 
 /// A copy would miss what is written meanwhile.
-const ONE_USE: Obligation =
-    Obligation::new("list_elements.one_use", "all accesses read, or all update by one operator");
+pub(super) const ONE_USE: Obligation =
+    Obligation::new("one_use", "all accesses read, or all update by one operator");
 
 /// An element in a list that nothing updates is joined with the neutral element.
-const GIVEN: Obligation =
-    Obligation::new("list_elements.given", "an array that is updated is an `inout` argument");
+pub(super) const GIVEN: Obligation =
+    Obligation::new("given", "an array that is updated is an `inout` argument");
 
 /// The lists of a map have one size.
 const SAME_LISTS: Obligation = Obligation::new(
@@ -409,7 +409,7 @@ fn stray(kernel: &Kernel, insn: InsnId, var: VarId) -> String {
 }
 
 /// The operator of updates, if there are any.
-fn one_use(
+pub(super) fn one_use(
     kernel: &Kernel,
     var: VarId,
     read: bool,

@@ -1,6 +1,7 @@
 //! Runs the iterations of a loop in the order of a partition, by inputs whose rows are in that order.
 
 use super::list_elements::size;
+use super::pass_blocks::pattern;
 use kingpost_analysis::Analysis;
 use kingpost_ir::{
     Access, Affine, Assumption, Direction, Expr, InameId, Insn, Kernel, VarId, VarKind, Variable,
@@ -36,16 +37,21 @@ use std::fmt;
 /// iterations of a block keep theirs. Lists of a map ([`ListElements`](super::ListElements)) then are
 /// short.
 ///
+/// With `places`, blocks are rows that repeat the numbers of `map` in one pattern, as the cells of a
+/// cube do: [`PassBlocks`](super::PassBlocks) has such blocks. Each begins with the first row that is
+/// left, and goes on with the first ones that fit; a map without them is refused before the launch.
+///
 /// # Precondition
 /// The loop is `0..n`, inside nothing that changes `n`, and `n` is the length of the map and of the
 /// inputs that it reads by its iteration. Nothing else depends on its iteration: it occurs as the
 /// first index of inputs alone, neither in other expressions nor in bounds. So an iteration
 /// computes what its rows say, wherever they lie. The loop carries no dependence, as for
 /// [`ReverseIname`](super::ReverseIname), so that iterations may run in any order. Updates that
-/// commute may be reordered.
+/// commute may be reordered. Places are those of `block` rows of all columns of the map, and each row but
+/// the first shares one with those before it.
 ///
 /// # Errors
-/// Unknown names, names that are taken, a `map` or `points` that is no input, another mention of the
+/// Unknown names, names that are taken, places of other blocks or columns, a `map` or `points` that is no input, another mention of the
 /// iteration with its instruction, a dependence that the loop carries, with two instances.
 ///
 /// # Elsewhere
@@ -61,6 +67,10 @@ pub struct ReorderRows {
     pub points: String,
     /// Iterations that should be close to each other.
     pub block: i64,
+    /// The place of each entry of a block of the map among its numbers, row by row, if all blocks are to
+    /// have these; none if they are to be compact.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<Vec<u32>>,
 }
 
 impl ReorderRows {
@@ -71,7 +81,14 @@ impl ReorderRows {
         points: impl Into<String>,
         block: i64,
     ) -> Self {
-        Self { iname: iname.into(), map: map.into(), points: points.into(), block }
+        Self { iname: iname.into(), map: map.into(), points: points.into(), block, places: Vec::new() }
+    }
+
+    /// The same in blocks whose rows of the map have these places.
+    #[must_use]
+    pub fn in_pattern(mut self, places: Vec<Vec<u32>>) -> Self {
+        self.places = places;
+        self
     }
 
     /// The order, and the inputs that are passed in it.
@@ -89,8 +106,10 @@ impl ReorderRows {
             let name = kernel.vars[*v].name.clone();
             (name.clone(), copy_name(&name))
         });
+        let places = Some(&self.places).filter(|places| !places.is_empty());
         Ok(RowOrder {
             map: self.map.clone(),
+            pattern: places.map(|places| pattern(places)).transpose()?,
             columns: columns(&self.map)?,
             points: self.points.clone(),
             dimension: columns(&self.points)?,
@@ -102,8 +121,11 @@ impl ReorderRows {
 
 impl fmt::Display for ReorderRows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { iname, map, points, block } = self;
-        write!(f, "reorder `{iname}` in compact blocks of {block} by the `{points}` of `{map}`")
+        let Self { iname, map, points, block, places } = self;
+        match places.is_empty() {
+            true => write!(f, "reorder `{iname}` in compact blocks of {block} by the `{points}` of `{map}`"),
+            false => write!(f, "reorder `{iname}` in blocks of {block} rows of `{map}` in one pattern"),
+        }
     }
 }
 
@@ -152,6 +174,7 @@ impl Primitive for ReorderRows {
             return Err(Refusal::argument("block", format!("{}", self.block), "at least 1"));
         }
         self.check_known(kernel)?;
+        self.check_places(kernel)?;
         let inputs = self.inputs(kernel, iname)?;
         let range = kernel.inames[iname].domain.as_guarded_range(iname);
         let n = range.filter(|r| r.lo == Affine::constant(0) && r.guard.is_empty()).map(|r| r.hi);
@@ -234,6 +257,28 @@ impl ReorderRows {
             })?;
         }
         Ok(())
+    }
+
+    /// Places are those of blocks of the map, whose rows are found by what they share.
+    fn check_places(&self, kernel: &Kernel) -> Result<(), Refusal> {
+        if self.places.is_empty() {
+            return Ok(());
+        }
+        let pattern = pattern(&self.places)?;
+        let columns = match &kernel.vars[lookup::var(kernel, &self.map)?].shape[..] {
+            [_, columns] => columns.as_constant(),
+            _ => None,
+        };
+        let of_map = columns == Some(pattern.columns() as i64) && self.block == pattern.rows().len() as i64;
+        if of_map && pattern.is_connected() {
+            return Ok(());
+        }
+        let found = format!("{} rows of {} columns", pattern.rows().len(), pattern.columns());
+        let needed = format!(
+            "{} rows of all columns of `{}`, each with a place of those before it",
+            self.block, self.map
+        );
+        Err(Refusal::argument("places", found, &needed))
     }
 
     /// The inputs that are indexed by the loop.

@@ -84,7 +84,7 @@ impl FormCase {
     /// The order of the degrees of freedom of a record.
     #[must_use]
     pub fn order_of(workload: &Workload) -> NumberingOrder {
-        let orders = [NumberingOrder::ByDimension, NumberingOrder::ByEntity];
+        let orders = [NumberingOrder::ByDimension, NumberingOrder::ByEntity, NumberingOrder::ByBlock];
         let of_record = orders.into_iter().find(|order| workload.numbering == numbering(*order));
         // those before there was another order say nothing
         of_record.unwrap_or(NumberingOrder::FirstTouch)
@@ -150,7 +150,9 @@ impl FormCase {
 pub fn numbering(order: NumberingOrder) -> Option<String> {
     match order {
         NumberingOrder::FirstTouch => None,
-        NumberingOrder::ByDimension | NumberingOrder::ByEntity => Some(order.to_string()),
+        NumberingOrder::ByDimension | NumberingOrder::ByEntity | NumberingOrder::ByBlock => {
+            Some(order.to_string())
+        }
     }
 }
 

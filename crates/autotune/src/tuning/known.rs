@@ -177,8 +177,9 @@ pub fn known(
     device: &DeviceInfo,
     records: &[Record],
 ) -> Vec<Known> {
-    // transfers by entity are slower where numbers are by dimension
-    let is_for_others = |r: &Record| FormCase::order_of(&r.workload) != NumberingOrder::ByEntity;
+    // transfers by entity are slower where numbers are by dimension, and have no blocks
+    let own = [NumberingOrder::ByEntity, NumberingOrder::ByBlock];
+    let is_for_others = |r: &Record| !own.contains(&FormCase::order_of(&r.workload));
     let mut found: Vec<Known> = tuned(form, sought, device, records, is_for_others).into_iter().collect();
     if device.backend == Backend::Cuda && is_functional(form) {
         let constant_tables = fits_constant_cache(form);
@@ -233,6 +234,20 @@ pub fn by_entity(
     let tuned = tuned(form, sought, device, records, is_by_entity);
     let shipped = of_case(&BY_ENTITY, sought, device).into_iter().flat_map(|(found, _)| found);
     tuned.into_iter().chain(shipped).chain(known).collect()
+}
+
+/// The mappings to try where numbers are [by block](NumberingOrder::ByBlock): the fastest trial with such
+/// numbers, and then those `known` for any order.
+pub fn by_block(
+    form: &dyn CellKernel,
+    sought: Sought<'_>,
+    device: &DeviceInfo,
+    records: &[Record],
+    known: Vec<Known>,
+) -> Vec<Known> {
+    let is_by_block = |r: &Record| FormCase::order_of(&r.workload) == NumberingOrder::ByBlock;
+    let tuned = tuned(form, sought, device, records, is_by_block);
+    tuned.into_iter().chain(known).collect()
 }
 
 /// The fastest trial of a kernel on a device, or of its operator with another rule, among those

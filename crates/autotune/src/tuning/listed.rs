@@ -9,7 +9,9 @@ use kingpost_ir::{AddressSpace, Affine, Kernel};
 use kingpost_primitives::lists::Definition;
 use kingpost_run::{Problem, exclusive_room, list_room};
 use kingpost_strategies::Mapping;
-use kingpost_strategies::{Combinator, ListedCells, MapRuns, StoredFactors, with_modes, words_in_registers};
+use kingpost_strategies::{
+    CellBlocks, Combinator, ListedCells, MapRuns, StoredFactors, with_modes, words_in_registers,
+};
 
 /// Cells of a group that are tried.
 const CELLS: [u64; 2] = [64, 128];
@@ -57,6 +59,7 @@ pub fn candidates_on_mesh(
         if model.is_card() {
             found.extend(in_runs(case, &found));
             found.extend(by_entity(case, &found));
+            found.extend(in_blocks(case));
         }
         found.extend(listed(case, model, local_bytes));
         found.extend(with_dynamic_local(&case.lowered, &found));
@@ -78,11 +81,28 @@ fn by_entity(case: &FormCase, found: &[Candidate]) -> Vec<Candidate> {
     in_parts.filter_map(|mapping| mapping.with_parts(&each)).map(Candidate::unranked).collect()
 }
 
+/// Blocks of cells a work-item, of cases numbered so whose cells suit straight-line code; with modes
+/// where these take no more products.
+fn in_blocks(case: &FormCase) -> Vec<Candidate> {
+    let is_by_block = case.order() == NumberingOrder::ByBlock;
+    if !is_by_block || words_in_registers(&case.lowered).is_none() {
+        return Vec::new();
+    }
+    let over_modes = with_modes(&case.lowered).is_some_and(|(_, products)| products.is_le());
+    let mapping = |blocks, cells| {
+        let mapping = Mapping::from(CellBlocks { blocks, cells, by_vertices: true, ..CellBlocks::default() });
+        Candidate::unranked(if over_modes { mapping.with_modes() } else { mapping })
+    };
+    let cells: &[Option<u64>] = if case.lowered.cell.dim() == 3 { &[None, Some(2)] } else { &[None] };
+    [32, 64, 128].iter().flat_map(|blocks| cells.iter().map(move |cells| mapping(*blocks, *cells))).collect()
+}
+
 /// What is found that transfers the degrees of freedom of each dimension separately, with the first
 /// numbers of runs instead of maps: of cases whose numbers have them.
 fn in_runs(case: &FormCase, found: &[Candidate]) -> Vec<Candidate> {
     let cell = case.lowered.cell;
-    let has_runs = case.order().is_by_dimension() && cell.dim() > 1;
+    let order = case.order();
+    let has_runs = order.is_by_dimension() && order != NumberingOrder::ByBlock && cell.dim() > 1;
     let Some(parts) = case.lowered.entity_parts().filter(|_| has_runs) else { return Vec::new() };
     let entities = (0..=cell.dim()).map(|dim| cell.entities(dim).len() as u64);
     let runs: Vec<[u64; 2]> = parts.iter().zip(entities).map(|(part, count)| [part / count, count]).collect();

@@ -77,9 +77,41 @@ impl Mesh {
         if self.curved.is_some() || !matches!(self.shape, CellShape::Triangle | CellShape::Tetrahedron) {
             return self;
         }
-        let (coordinates, mut cells) = self.as_touched(0..self.n_cells());
+        let (coordinates, cells) = self.as_touched(0..self.n_cells());
         self.coordinates = coordinates;
+        self.cells = cells.into();
+        self.sort_vertices();
+        self
+    }
+
+    /// As [`Mesh::with_ascending_vertices`], but the vertices of a cell are in the order of the numbers that
+    /// they have before they are numbered anew: cells that were alike stay so, as those of all squares
+    /// and cubes of [`Mesh::unit`].
+    ///
+    /// ```
+    /// use kingpost_fem::mesh::Mesh;
+    ///
+    /// let mesh = Mesh::unit_square(1)?.with_vertices_as_numbered();
+    /// // touched in the order 0, 1, 3, 2
+    /// assert_eq!([mesh.cell(0), mesh.cell(1)], [[0, 1, 2], [0, 3, 2]]);
+    /// # Ok::<(), kingpost_fem::mesh::MeshError>(())
+    /// ```
+    #[must_use]
+    pub fn with_vertices_as_numbered(mut self) -> Self {
+        if self.curved.is_some() || !matches!(self.shape, CellShape::Triangle | CellShape::Tetrahedron) {
+            return self;
+        }
+        self.sort_vertices();
+        let (coordinates, cells) = self.as_touched(0..self.n_cells());
+        self.coordinates = coordinates;
+        self.cells = cells.into();
+        self
+    }
+
+    /// Brings the vertices of each cell into ascending order.
+    fn sort_vertices(&mut self) {
         let vertices = self.shape.n_vertices();
+        let mut cells = self.cells.to_vec();
         for FacetTag { side, .. } in &mut self.facet_tags {
             // a facet has the number of the vertex that it does not have
             let cell = &cells[side.cell as usize * vertices..][..vertices];
@@ -89,7 +121,6 @@ impl Mesh {
         self.facet_tags.sort_unstable();
         cells.par_chunks_mut(vertices).for_each(<[u32]>::sort_unstable);
         self.cells = cells.into();
-        self
     }
 
     /// The tags of facets by the lower of their cells in the mesh whose cells are `places` of

@@ -54,6 +54,11 @@ pub enum NumberingOrder {
     /// meshes: of P2 on tetrahedra 2.7 (by dimension 3.9), of P3 5.4 (7.7), of P4 9.7 (13.5), of P4
     /// on triangles 4.0 (4.6).
     ByEntity,
+    /// As by entity, of meshes whose cells come in blocks that are alike: with
+    /// [vertices as numbered](crate::mesh::Mesh::with_vertices_as_numbered), all squares or cubes of
+    /// [`Mesh::unit`](crate::mesh::Mesh::unit) repeat the numbers of their cells in one pattern. The
+    /// degrees of freedom of an edge are a run in all cells then, but not one that ascends in all.
+    ByBlock,
 }
 
 impl NumberingOrder {
@@ -70,7 +75,7 @@ impl NumberingOrder {
     pub const fn is_by_dimension(self) -> bool {
         match self {
             Self::FirstTouch => false,
-            Self::ByDimension | Self::ByEntity => true,
+            Self::ByDimension | Self::ByEntity | Self::ByBlock => true,
         }
     }
 
@@ -79,8 +84,8 @@ impl NumberingOrder {
     pub(super) const fn block(self, dim: usize) -> usize {
         match self {
             // vertices keep the order of first touch, which they have in the mesh, too
-            Self::ByEntity if dim > 0 => 128,
-            Self::FirstTouch | Self::ByDimension | Self::ByEntity => 1,
+            Self::ByEntity | Self::ByBlock if dim > 0 => 128,
+            Self::FirstTouch | Self::ByDimension | Self::ByEntity | Self::ByBlock => 1,
         }
     }
 }
@@ -91,6 +96,7 @@ impl std::fmt::Display for NumberingOrder {
             Self::FirstTouch => "by first touch",
             Self::ByDimension => "by dimension",
             Self::ByEntity => "by entity",
+            Self::ByBlock => "by block",
         })
     }
 }
@@ -123,7 +129,9 @@ impl Counters {
     pub(super) fn take(&mut self, dim: usize, size: usize) -> i32 {
         let next = match self.order {
             NumberingOrder::FirstTouch => &mut self.next[0],
-            NumberingOrder::ByDimension | NumberingOrder::ByEntity => &mut self.next[dim],
+            NumberingOrder::ByDimension | NumberingOrder::ByEntity | NumberingOrder::ByBlock => {
+                &mut self.next[dim]
+            }
         };
         let first = *next as i32;
         *next += size;

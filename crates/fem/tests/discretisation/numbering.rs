@@ -245,8 +245,10 @@ fn one_by_one(mesh: &Mesh, element: &FiniteElement, order: NumberingOrder) -> (V
     let place = |dim: usize, (cell, which): (usize, usize)| match order {
         NumberingOrder::FirstTouch => [0, cell, dim, which, 0],
         NumberingOrder::ByDimension => [(dim + 3) % 4, cell, which, 0, 0],
-        NumberingOrder::ByEntity if dim > 0 => [(dim + 3) % 4, cell / 128, which, cell, 0],
-        NumberingOrder::ByEntity => [3, cell, which, 0, 0],
+        NumberingOrder::ByEntity | NumberingOrder::ByBlock if dim > 0 => {
+            [(dim + 3) % 4, cell / 128, which, cell, 0]
+        }
+        NumberingOrder::ByEntity | NumberingOrder::ByBlock => [3, cell, which, 0, 0],
     };
     let mut ordered: Vec<_> =
         owners.iter().map(|((dim, key), owner)| (place(*dim, *owner), *dim, key)).collect();

@@ -306,21 +306,24 @@ impl Imported {
         let mut spaces = functions.map(|f| f.space).chain(results.copied());
         match order {
             // nodes do not say which entity of its cell each of them is on
-            NumberingOrder::ByDimension | NumberingOrder::ByEntity
+            NumberingOrder::ByDimension | NumberingOrder::ByEntity | NumberingOrder::ByBlock
                 if spaces.all(|space| numbered[space].by_nodes) =>
             {
                 NumberingOrder::ByDimension
             }
-            NumberingOrder::FirstTouch | NumberingOrder::ByDimension | NumberingOrder::ByEntity => {
-                NumberingOrder::FirstTouch
-            }
+            NumberingOrder::FirstTouch
+            | NumberingOrder::ByDimension
+            | NumberingOrder::ByEntity
+            | NumberingOrder::ByBlock => NumberingOrder::FirstTouch,
         }
     }
 
     fn described(&self, numbered: &[Numbered], order: NumberingOrder) -> String {
         let by_nodes = match order {
             NumberingOrder::FirstTouch => "by nodes",
-            NumberingOrder::ByDimension | NumberingOrder::ByEntity => "by nodes and dimension",
+            NumberingOrder::ByDimension | NumberingOrder::ByEntity | NumberingOrder::ByBlock => {
+                "by nodes and dimension"
+            }
         };
         let names = |by_nodes: bool| -> Vec<String> {
             let spaces = self.form.spaces.iter().zip(numbered).filter(|(_, n)| n.by_nodes == by_nodes);
