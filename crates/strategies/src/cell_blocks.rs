@@ -213,9 +213,6 @@ impl Blocked<'_> {
         let (cell, cells_of_block) = (self.program.cells.cell.name(), places.len() as i64);
         let cells = s.expected(count_of(s.kernel(), cell), "number of cells")?;
         make_atomic(s, &self.program.cells.commits)?;
-        if self.by.by_vertices {
-            self.pass_vertices(s, columns)?;
-        }
         s.apply(Assume::multiple_of(cells, cells_of_block))?;
         s.make(ReorderRows::new(cell, map, points, cells_of_block).in_pattern(places))?;
         let [block, _]: [Loop; 2] = s.make(SplitIname {
@@ -223,6 +220,9 @@ impl Blocked<'_> {
             inner: Some(s.fresh("cell_of_block")),
             ..SplitIname::new(cell, cells_of_block).with_tail(Tail::Exact)
         })?;
+        if self.by.by_vertices {
+            self.pass_vertices(s, &block, columns)?;
+        }
         for Mapped { map, extent, vars } in maps(s.kernel(), block.name()) {
             let places = self.by.places(dim, extent)?;
             let first = if self.by.by_vertices && extent > columns { columns } else { 0 };
@@ -235,16 +235,18 @@ impl Blocked<'_> {
     }
 
     /// Degrees of freedom of vertices by the numbers of these, in loops of their own.
-    fn pass_vertices(&self, s: &mut Schedule, vertices: i64) -> Result<(), TransformError> {
+    fn pass_vertices(&self, s: &mut Schedule, block: &Loop, count: i64) -> Result<(), TransformError> {
+        // of rows in the order of blocks
+        let [of_vertices, _] = s.expected(vertices(s.kernel()), "gather of vertices")?;
         let gathers = self.program.evaluated().into_iter().map(|k| &self.program.gathers[k]);
         let gathers = gathers.map(|g| (&g.dofs, g.count));
         let results = self.program.results.iter().map(|r| (&r.scatter, r.count));
-        for (dofs, _) in gathers.chain(results).filter(|(_, count)| *count > vertices) {
-            s.apply(CutIname::new(dofs, vertices.to_string()))?;
+        for (dofs, _) in gathers.chain(results).filter(|(_, dofs)| *dofs > count) {
+            s.apply(CutIname::new(dofs, count.to_string()))?;
         }
-        for Mapped { map, .. } in maps(s.kernel(), self.program.cells.cell.name()) {
-            if map != self.vertices[0] {
-                s.make(PassStarts::new(map, 0, 1, vertices).above(&self.vertices[0]))?;
+        for Mapped { map, .. } in maps(s.kernel(), block.name()) {
+            if map != of_vertices {
+                s.make(PassStarts::new(map, 0, 1, count).above(&of_vertices))?;
             }
         }
         Ok(())
