@@ -239,6 +239,7 @@ impl From<SetUpError> for Failure {
             error @ (SetUpError::NoMap { .. }
             | SetUpError::Overflow(_)
             | SetUpError::Broken(_)
+            | SetUpError::Unlike(_)
             | SetUpError::Distance { .. }) => Self::Refused(error.to_string()),
         }
     }
