@@ -6,9 +6,11 @@ the nodes as points (bake-off problem 5).
     python3 scripts/scale_parts.py --devices cuda:0,cuda:1 --cells 36x36x72 --hexahedra
     python3 scripts/scale_parts.py --write-form poisson.json    # where UFL is
     python3 scripts/scale_parts.py --devices cuda:0 --cells 107x107x107 --form poisson.json
+    python3 scripts/scale_parts.py --devices cuda:0,cuda:1 --millions 0.3,1,2,5,10,40    # what the model says of each
 
 A box of boxes, of six tetrahedra or one hexahedron each, is divided in slabs along its third side, one a device;
-`--all` times all numbers of the devices, on boxes that grow with them and on the given one. Two numbers of iterations
+`--all` times all numbers of the devices, on boxes that grow with them and on the given one; `--millions` times them on
+boxes of so many unknowns, next to what the model by which `divide` decides says. Two numbers of iterations
 are timed twice each, and the difference of the shortest times counts: setup and copies fall out. The action is compared
 with that of one device, `c`, on a small box first. A line of JSON is printed for each.
 """
@@ -22,9 +24,11 @@ import time
 import numpy as np
 import kingpost
 from kingpost import _kingpost
-from kingpost.choice import exchange_costs
+from kingpost.choice import choose, exchange_costs
 
 ITERATIONS = (96, 288)
+#: Unknowns from which on there are fewer of them.
+MANY, FEW_ITERATIONS = 8_000_000, (16, 64)
 DEGREE = 6
 #: The mapping of hexahedra: the fastest one on an H200 (results/h200/dolfinx_benchmark.md).
 LINES = {"strategy": "factorised_lines", "cells": 1, "literal_tables": False}
@@ -117,18 +121,26 @@ class Problem:
         division = self.on(devices).divide(owners=owners, overlap=overlap, u=np.zeros(n), **arrays)
         divided = time.perf_counter() - start
         b = np.sin(np.arange(n))
-        seconds = {count: [] for count in ITERATIONS}
+        counts_of = ITERATIONS if n < MANY else FEW_ITERATIONS
+        seconds = {count: [] for count in counts_of}
         # cards load and record kernels in the first solve
-        for count in (ITERATIONS[0], *ITERATIONS, *ITERATIONS):
+        for count in (counts_of[0], *counts_of, *counts_of):
             solution = division.solve(b, fixed=fixed, relative=0.0, max_iterations=count)
             assert solution.iterations == count, solution
             seconds[count].append(solution.seconds)
-        few, many = (min(seconds[count][-2:]) for count in ITERATIONS)
-        per_iteration = (many - few) / (ITERATIONS[1] - ITERATIONS[0])
-        costs = exchange_costs(tuple(devices))
+        few, many = (min(seconds[count][-2:]) for count in counts_of)
+        per_iteration = (many - few) / (counts_of[1] - counts_of[0])
+        work, costs = division.work(), exchange_costs(tuple(devices))
         found = {"devices": devices, "cells": counts, "overlap": overlap, "unknowns": n, "exchange": division.exchange}
-        found |= {"iteration_s": per_iteration, "divide_s": divided, "work": vars(division.work()), "costs": vars(costs)}
-        return found
+        found |= {"iteration_s": per_iteration, "divide_s": divided, "work": vars(work), "costs": vars(costs)}
+        return found | {"model": dict(choose(work, costs).seconds)}
+
+    def sizes(self, millions, parts):
+        """The boxes of cubes near so many unknowns, whose third side the parts divide."""
+        degree = 2 if self._spaces is None else DEGREE
+        for size in millions:
+            side = max(1, round(((size * 1e6) ** (1 / 3) - 1) / degree))
+            yield (side, side, parts * max(1, round(side / parts)))
 
 
 def main():
@@ -138,6 +150,7 @@ def main():
     parser.add_argument("--hexahedra", action="store_true", help="Q6 on hexahedra instead of P2 on tetrahedra")
     parser.add_argument("--no-overlap", action="store_true", help="compute each cell once, and exchange what it adds")
     parser.add_argument("--all", action="store_true", help="all numbers of devices, weak and strong; cells are those of all")
+    parser.add_argument("--millions", help="times boxes of so many million unknowns, with commas between them")
     parser.add_argument("--form", type=pathlib.Path, help="a file that --write-form wrote, where UFL is missing")
     parser.add_argument("--write-form", type=pathlib.Path, metavar="FILE", help="write the form and end")
     args = parser.parse_args()
@@ -151,15 +164,19 @@ def main():
         problem = Problem(args.form.read_text() if args.form else form(), None, None)
     devices, counts = args.devices.split(","), tuple(map(int, args.cells.split("x")))
     overlap = not args.no_overlap
-    print(json.dumps({"difference": problem.difference(devices, overlap)}), flush=True)
+    kind = "Q6 hexahedra" if args.hexahedra else "P2 tetrahedra"
+    print(json.dumps({"form": kind, "difference": problem.difference(devices, overlap)}), flush=True)
     cases = [(devices, counts)]
-    if args.all:
+    if args.millions:
+        boxes = list(problem.sizes(map(float, args.millions.split(",")), len(devices)))
+        cases = [(devices[:n], box) for box in boxes for n in range(1, len(devices) + 1)]
+    elif args.all:
         numbers = range(1, len(devices))
         cases += [(devices[:n], (*counts[:2], counts[2] * n // len(devices))) for n in numbers]
         cases += [(devices[:n], counts) for n in numbers]
         cases += [(devices, (*counts[:2], counts[2] // len(devices)))]
     for some, size in cases:
-        print(json.dumps(problem.timed(some, size, overlap)), flush=True)
+        print(json.dumps({"form": kind} | problem.timed(some, size, overlap)), flush=True)
 
 
 if __name__ == "__main__":

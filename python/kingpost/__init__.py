@@ -29,6 +29,7 @@ from kingpost._kingpost import forms as _forms
 from kingpost.auto import AutoSchedule, ScheduleTrial, auto
 from kingpost.capture import capture
 from kingpost.checks import checked
+from kingpost.coarse import CoarseSpace
 from kingpost.compiled import Argument, Compiled, Roofline, compile, devices, source
 from kingpost.choice import Choice
 from kingpost.divided import DividedOperator
@@ -99,6 +100,7 @@ __all__ = [
     "AutoSchedule",
     "BoundCall",
     "Choice",
+    "CoarseSpace",
     "CodegenError",
     "Compiled",
     "ConvergenceError",

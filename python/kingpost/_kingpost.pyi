@@ -168,6 +168,8 @@ _OfPart = tuple[
 ]
 _Right = tuple[bytes, bytes, bytes]
 _Report = tuple[str, bool, list[float], float]
+_Rows = tuple[bytes, bytes, bytes]
+_Polynomial = tuple[int, float, bytes, Optional[tuple[tuple[_Rows, tuple[int, int, bytes]], _Rows]]]
 
 class Parts:
     def __init__(
@@ -189,7 +191,8 @@ class Parts:
         right: list[_Right],
         method: str,
         limits: tuple[float, float, int],
-    ) -> tuple[list[bytearray], _Report]: ...
+        polynomials: Optional[list[_Polynomial]] = None,
+    ) -> tuple[list[bytearray], _Report, float]: ...
     def product(self, x: list[bytes]) -> list[bytearray]: ...
     def solve_rows(
         self,
@@ -198,7 +201,7 @@ class Parts:
         limits: tuple[float, float, int],
         freedoms: tuple[int, int],
     ) -> tuple[list[bytearray], _Report, float]: ...
-    def work_seconds(self) -> tuple[float, int, float]: ...
+    def work_seconds(self, unknown: Optional[int] = None) -> tuple[float, int, float]: ...
 
 def exchange_costs(devices: list[str]) -> tuple[float, float, float, float]: ...
 def tabulated_forms() -> list[str]: ...

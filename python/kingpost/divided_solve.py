@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Optional
 
 from kingpost.arrays import _about
+from kingpost.coarse import polynomials
 from kingpost.errors import ArgumentError, FormError, ShapeError
 from kingpost.solvers import Solution, _count, _reals, _size
 
@@ -75,17 +76,23 @@ def limits_of(relative: float, absolute: float, max_iterations: int) -> tuple[fl
 
 def solve(
     division: Division, b: Any, unknown: Optional[str], fixed: Any, values: Any, diagonal: Any, method: str,
-    limits: tuple[float, float, int],
+    preconditioner: Any, limits: tuple[float, float, int],
 ) -> Solution:  # fmt: skip
     """Without a matrix, as :meth:`Division.solve`."""
     system = System(division, b, fixed, values)
     place = _unknown(division, unknown)
     inverse = _inverse(division, diagonal, system)
+    polynomial = polynomials(division, preconditioner, diagonal, system)
     lifted = _of_prescribed(division, place, system)
     others = [inverse[division._unknowns[part]].tobytes() for part in division._own]
     systems = system.parts(lifted, others)
-    found, report = division._all(lambda: division._engine.solve(place, systems, method, limits), "f8")
-    return system.solution(found, report, b)
+
+    def call() -> tuple:
+        found, report, setup = division._engine.solve(place, systems, method, limits, polynomial)
+        return found, (report, setup)
+
+    found, (report, setup) = division._all(call, "f8")
+    return system.solution(found, report, b, setup)
 
 
 def _unknown(division: Division, name: Optional[str]) -> int:

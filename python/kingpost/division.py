@@ -171,7 +171,8 @@ class Division:
 
     def work(self) -> Work:
         """What a part computes and sends, its kernels timed on the devices."""
-        alone, launches, at_once = self._engine.work_seconds()
+        alike = (place for place, name in enumerate(self.functions) if self._space_of(name) in self._alike)
+        alone, launches, at_once = self._engine.work_seconds(next(alike, None))
         entities = sum(all_ for all_, _ in self._counts.values())
         outer = sum(outer for _, outer in self._counts.values())
         inner = 1.0 - outer / entities if entities else 0.0
@@ -473,6 +474,7 @@ class Division:
         values: Any = 0.0,
         diagonal: Any = None,
         method: str = "cg",
+        preconditioner: Any = None,
         relative: float = 1e-10,
         absolute: float = 0.0,
         max_iterations: int = 10_000,
@@ -480,18 +482,20 @@ class Division:
         """Solves ``A u = b`` where the form is the action ``A u`` on its function ``unknown``, without a matrix.
 
         ``b`` has the shape of a result. The degrees of freedom ``fixed`` (components of blocks counted one by one) have
-        the ``values``, one or an array like ``b``. ``diagonal`` is that of the matrix, by which Jacobi's
-        preconditioner divides; ``kingpost.jit(form, matrix="diagonal")`` computes it. ``method`` is ``cg``, for
+        the ``values``, one or an array like ``b``. ``diagonal`` is that of the matrix, by which preconditioners
+        divide; ``kingpost.jit(form, matrix="diagonal")`` computes it. ``preconditioner`` is ``jacobi`` (where the
+        diagonal is given), ``none``, ``chebyshev``, four steps of Chebyshev's iteration with Jacobi's, or a
+        :class:`kingpost.CoarseSpace`, with which it is a cycle of two levels. ``method`` is ``cg``, for
         symmetric positive definite forms, or ``gmres``. Vectors stay on the devices, and cells that need no value of
         another one are computed while these are under way. They are of double precision also where the form is of
         single: the action alone is rounded to it.
 
         Raises:
             FormError: A functional, a complex form, or one that is not zero where the unknown is.
-            ArgumentError: Arrays that do not fit.
+            ArgumentError: Arrays that do not fit, a preconditioner that is not known or lacks the diagonal.
         """
         limits = limits_of(relative, absolute, max_iterations)
-        return solve(self, b, unknown, fixed, values, diagonal, method, limits)
+        return solve(self, b, unknown, fixed, values, diagonal, method, preconditioner, limits)
 
     def __repr__(self) -> str:
         cells = ", ".join(str(int((self.owners == part).sum())) for part in range(len(self._parts)))

@@ -19,6 +19,7 @@ mod meshes;
 mod names;
 mod part;
 mod parts;
+mod polynomial;
 mod program;
 mod programs;
 mod reading;

@@ -2,14 +2,15 @@
 
 use crate::bind::{Array, Number, bind};
 use crate::failure::Failure;
+use crate::polynomial::{Polynomial, Polynomials, Preconditioner, System};
 use crate::program::Program;
 use kingpost::forms::sparse::CsrPattern;
 use kingpost::runtime::{Arg, Buffer, Device, Foreign, RuntimeError};
 use kingpost::solve::{
     Alone, Argument, Communicator, ConjugateGradients, Constraints, DeviceForm, Diagonal, Gmres,
-    GmresOptions, Halo, LinearChoice, LinearMethod, LinearOptions, LinearReport, LinearSolver, Operator,
-    PartForm, PartFormOperator, PartLayout, PartRows, Preconditioning, PrescribedValues, Queue, SolveError,
-    SystemMatrix, Unknowns, Vectors,
+    GmresOptions, Halo, Item, LinearChoice, LinearMethod, LinearOptions, LinearReport, LinearSolver,
+    Operator, PartForm, PartFormOperator, PartLayout, PartRows, Preconditioning, PrescribedValues, Queue,
+    SolveError, SystemMatrix, Unknowns,
 };
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -82,9 +83,13 @@ const TURNS: [usize; 2] = [2, 3];
 /// How often a turn does the same, as solvers do: a launch from the host alone takes some ten
 /// microseconds.
 const AT_ONCE: usize = 8;
-/// Updates of a vector by another one that move as much as conjugate gradients do, of which an
-/// iteration reads and writes some fourteen.
-const UPDATES: usize = 5;
+/// Iterations of the solves whose times are compared, and the kernels of an iteration besides those of the form.
+const LENGTHS: [usize; 2] = [16, 48];
+const OF_VECTORS: usize = 3;
+/// Numbers of their right-hand side until they come again.
+const PERIOD: usize = 4099;
+/// Iterations between two looks where each is a polynomial or a cycle.
+const CYCLES: usize = 2;
 
 /// A part on its device.
 pub(crate) struct Part {
@@ -110,6 +115,13 @@ struct Matrix {
     /// The rows that the part owns; of matrices in double precision whose rows and columns are of
     /// one space.
     rows: Option<Box<PartRows>>,
+}
+
+/// Constraints of prescribed unknowns of the mesh, without values.
+fn without(device: &dyn Device, (n_mesh, fixed): (usize, &[u8])) -> Result<Constraints, SolveError> {
+    let unknowns = integers(fixed);
+    let values = PrescribedValues { values: vec![0.0; unknowns.len()], unknowns };
+    Constraints::without_matrix(device, n_mesh, &values)
 }
 
 pub(crate) fn integers(bytes: &[u8]) -> Vec<i32> {
@@ -229,18 +241,17 @@ impl Part {
         Ok(downloaded(self.device, self.result(), self.n_bytes)?)
     }
 
-    /// Seconds of what an iteration of conjugate gradients computes, without what is exchanged: all
-    /// kernels, and updates of vectors; with their number.
-    pub(crate) fn work_seconds(&self) -> Result<(f64, usize), Stopped> {
-        let (communicator, given) = (Alone::new(self.device), self.fields.iter().collect::<Vec<_>>());
-        let vectors = Vectors::new(self.device, self.n_mesh)?;
-        let [x, y] = [vectors.allocate()?, vectors.allocate()?];
-        [&x, &y].into_iter().try_for_each(|v| self.device.fill(v, 0))?;
-        let mut queue = Queue::new();
-        for _ in 0..AT_ONCE {
-            self.form.add_to(&given, self.result(), &mut queue);
-            (0..UPDATES).for_each(|_| queue.push(vectors.axpy(1.0, &x, &y)));
+    /// Seconds of an iteration of conjugate gradients for the field `unknown` on the owned unknowns alone, without
+    /// what is exchanged, and its kernels; of a form that none can be for, of its kernels.
+    pub(crate) fn work_seconds(&self, unknown: Option<usize>) -> Result<(f64, usize), Stopped> {
+        if let (Some(unknown), Some(halo)) = (unknown, &self.halo)
+            && let Some(found) = self.iteration_seconds(unknown, halo)?
+        {
+            return Ok(found);
         }
+        let (communicator, given) = (Alone::new(self.device), self.fields.iter().collect::<Vec<_>>());
+        let mut queue = Queue::new();
+        (0..AT_ONCE).for_each(|_| self.form.add_to(&given, self.result(), &mut queue));
         let repeatable = communicator.repeatable(&queue)?;
         let mut least = f64::INFINITY;
         for turn in 0..TURNS[0] + TURNS[1] {
@@ -255,30 +266,68 @@ impl Part {
         Ok((least / AT_ONCE as f64, queue.items().len() / AT_ONCE))
     }
 
+    /// The same from solves of two lengths; none where they end before.
+    fn iteration_seconds(&self, unknown: usize, halo: &Halo) -> Result<Option<(f64, usize)>, Stopped> {
+        let device = self.device;
+        let constraints = without(device, (self.n_mesh, &[]))?;
+        let operator = self.operator(unknown, &constraints, halo)?;
+        let n = operator.size();
+        // some numbers of an irrational sequence, again and again
+        let some: Vec<u8> =
+            (0..PERIOD).flat_map(|k| (0.754_877_666_246_692_7 * k as f64).fract().to_ne_bytes()).collect();
+        let numbers = some.repeat(n.div_ceil(PERIOD));
+        let (b, x) = (uploaded(device, &numbers[..8 * n])?, device.allocate(8 * n as u64)?);
+        let one = Diagonal::identity(device, n)?;
+        let mut seconds = [f64::INFINITY; 2];
+        for (least, max_iterations) in seconds.iter_mut().zip(LENGTHS) {
+            let options = LinearOptions { relative: 0.0, max_iterations, ..LinearOptions::default() };
+            let solver = ConjugateGradients::with_room(device, (n, operator.room()), options)?;
+            for _ in 0..TURNS[1] {
+                let report = solver.solve(&operator, Preconditioning::Diagonal(one.values()), &b, &x)?;
+                if report.iterations() != max_iterations {
+                    return Ok(None);
+                }
+                *least = least.min(report.seconds);
+            }
+        }
+        let mut queue = Queue::new();
+        operator.apply(&b, &x, &mut queue);
+        let kernels = queue.items().iter().filter(|item| matches!(item, Item::Call(_))).count() + OF_VECTORS;
+        Ok(Some(((seconds[1] - seconds[0]).max(0.0) / (LENGTHS[1] - LENGTHS[0]) as f64, kernels)))
+    }
+
+    /// Solves without a matrix; with the seconds that the preconditioner takes to make.
     pub(crate) fn solve(
         &self,
         communicator: &dyn Communicator,
         unknown: usize,
         (right, fixed, inverse): &Right,
         (method, options): (LinearMethod, LinearOptions),
-    ) -> Result<(Vec<u8>, LinearReport), Stopped> {
+        polynomial: Option<&Polynomial>,
+    ) -> Result<(Vec<u8>, LinearReport, f64), Stopped> {
         let device = self.device;
         let halo =
             self.halo.as_ref().ok_or_else(|| Failure::new("InternalError", "a functional is solved"))?;
-        let (n, fixed) = (right.len() / 8, integers(fixed));
-        let values = PrescribedValues { values: vec![0.0; fixed.len()], unknowns: fixed };
-        let constraints = Constraints::without_matrix(device, self.n_mesh, &values)?;
-        let given = (self.fields.iter().collect(), unknown);
-        let mut operator = PartFormOperator::new(device, &self.form, &constraints, given, halo)?;
-        if self.is_single {
-            operator = operator.in_single_precision(device)?;
-        }
+        let n = right.len() / 8;
+        let constraints = without(device, (self.n_mesh, fixed))?;
+        let operator = self.operator(unknown, &constraints, halo)?;
         let diagonal = Diagonal::identity(device, n)?;
         device.upload(diagonal.values(), inverse)?;
         let (b, x) = (uploaded(device, right)?, device.allocate(8 * n as u64)?);
+        let system = System { device, communicator, operator: &operator, diagonal: &diagonal };
+        let made = polynomial.map(|polynomial| Polynomials::new(&system, polynomial)).transpose()?;
+        let setup = made.as_ref().map_or(0.0, |made| made.seconds);
+        let other = made.as_ref().map(|made| made.on(&system));
         let report = match method {
             LinearMethod::ConjugateGradients => {
-                let by = Preconditioning::Diagonal(diagonal.values());
+                let (by, options) = match &other {
+                    None => (Preconditioning::Diagonal(diagonal.values()), options),
+                    // an iteration takes longer than a look at its residual
+                    Some(other) => (
+                        Preconditioning::Operator(other.as_operator()),
+                        LinearOptions { look_every: CYCLES, ..options },
+                    ),
+                };
                 let solver = ConjugateGradients::with_room(device, (n, operator.room()), options)?;
                 solver.solve_over(communicator, &operator, by, &b, &x)?
             }
@@ -286,14 +335,27 @@ impl Part {
                 let LinearOptions { relative, absolute, max_iterations, .. } = options;
                 let options = GmresOptions { relative, absolute, max_iterations, ..GmresOptions::default() };
                 let mut solver = Gmres::new(device, n, options)?;
-                solver.solve_over(communicator, &operator, Some(&diagonal), &b, &x)?
+                let by = other.as_ref().map_or(&diagonal as &dyn Operator, Preconditioner::as_operator);
+                solver.solve_over(communicator, &operator, Some(by), &b, &x)?
             }
             LinearMethod::BiCgStab | LinearMethod::Chebyshev => {
                 let message = format!("`method` is {method}; several devices take `cg` and `gmres`");
                 return Err(Failure::about("ArgumentError", "method", message).into());
             }
         };
-        Ok((downloaded(device, &x, 8 * n)?, report))
+        Ok((downloaded(device, &x, 8 * n)?, report, setup))
+    }
+
+    /// The form's action on the field `unknown`, if it is one, on owned unknowns.
+    fn operator<'s>(
+        &'s self,
+        unknown: usize,
+        constraints: &'s Constraints,
+        halo: &'s Halo,
+    ) -> Result<PartFormOperator<'s>, SolveError> {
+        let given = (self.fields.iter().collect(), unknown);
+        let operator = PartFormOperator::new(self.device, &self.form, constraints, given, halo)?;
+        if self.is_single { operator.in_single_precision(self.device) } else { Ok(operator) }
     }
 
     fn rows(&self) -> Result<(&CsrPattern, &PartRows, &PartLayout), Failure> {

@@ -2,12 +2,13 @@
 
 use crate::failure::{self, Failure};
 use crate::part::{Given, Part, Report, Right, Stopped, Uploaded, has_ended, reals, told};
+use crate::polynomial::Polynomial;
 use crate::program::lasting;
 use kingpost::runtime::Device;
 use kingpost::runtime::cuda::nccl::UniqueId;
 use kingpost::solve::{
     Communicator, Exchange, ExchangeCosts, HostCommunicator, LinearChoice, LinearMethod, LinearOptions,
-    Messages, NcclCommunicator, Partition, SolveError, in_parts,
+    LinearReport, Messages, NcclCommunicator, Partition, SolveError, in_parts,
 };
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -187,7 +188,9 @@ impl Parts {
         failure::run(py, || self.each(fields, |part, _, fields| part.update(&fields)).map(drop))
     }
 
-    /// Solves for the field `unknown`: the owned unknowns of each part as `f64`, and a report.
+    /// Solves for the field `unknown`: the owned unknowns of each part as `f64`, a report, and the seconds that the
+    /// preconditioner took to make, one with a polynomial a part if they are given.
+    #[pyo3(signature = (unknown, right, method, limits, polynomials=None))]
     fn solve<'py>(
         &self,
         py: Python<'py>,
@@ -195,18 +198,26 @@ impl Parts {
         right: Vec<Right>,
         method: &str,
         limits: (f64, f64, usize),
-    ) -> PyResult<(Vec<Bound<'py, PyByteArray>>, Report)> {
-        let (found, report) = failure::run(py, || {
+        polynomials: Option<Vec<Polynomial>>,
+    ) -> PyResult<(Vec<Bound<'py, PyByteArray>>, Report, f64)> {
+        let (found, report, setup) = failure::run(py, || {
             let method: LinearMethod =
                 method.parse().map_err(|e| Failure::about("ArgumentError", "method", format!("{e}")))?;
             let options = limited(limits);
-            let found = self.each(right, |part, communicator, right| {
-                part.solve(communicator, unknown, &right, (method, options))
+            let polynomials: Vec<Option<Polynomial>> = match polynomials {
+                Some(of_parts) => of_parts.into_iter().map(Some).collect(),
+                None => right.iter().map(|_| None).collect(),
+            };
+            let given = right.into_iter().zip(polynomials).collect();
+            let found = self.each(given, |part, communicator, (right, polynomial)| {
+                let by = (method, options);
+                let (x, report, setup) =
+                    part.solve(communicator, unknown, &right, by, polynomial.as_ref())?;
+                Ok((x, (report, setup)))
             })?;
-            let (found, reports): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-            Ok((found, first(reports).map(told)?))
+            reported(found)
         })?;
-        Ok((found.iter().map(|bytes| PyByteArray::new(py, bytes)).collect(), report))
+        Ok((found.iter().map(|bytes| PyByteArray::new(py, bytes)).collect(), report, setup))
     }
 
     /// The products of the matrix and a vector, of which each part gives and gets its own unknowns.
@@ -239,22 +250,21 @@ impl Parts {
                     part.solve_rows(communicator, &right, (choice, options), freedoms)?;
                 Ok((x, (report, setup)))
             })?;
-            let (found, reports): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-            let setup = reports.iter().fold(0.0_f64, |most, (_, setup)| most.max(*setup));
-            let (report, _) = first(reports)?;
-            Ok((found, told(report), setup))
+            reported(found)
         })?;
         Ok((found.iter().map(|bytes| PyByteArray::new(py, bytes)).collect(), report, setup))
     }
 
-    /// Seconds of what an iteration of conjugate gradients computes, without what is exchanged: of
-    /// the first part while the others do nothing, with its launches, and of all of them at once.
-    fn work_seconds(&self, py: Python<'_>) -> PyResult<(f64, usize, f64)> {
+    /// Seconds of an iteration of conjugate gradients for the field `unknown`, without what is exchanged: of
+    /// the first part while the others do nothing, with its launches, and of all of them at once. Of a form
+    /// without such a field, of its kernels.
+    #[pyo3(signature = (unknown=None))]
+    fn work_seconds(&self, py: Python<'_>, unknown: Option<usize>) -> PyResult<(f64, usize, f64)> {
         failure::run(py, || {
             let timed = |is_timed: &dyn Fn(usize) -> bool| {
                 let wanted = (0..self.devices.len()).map(is_timed).collect();
                 self.each(wanted, |part, _, is_timed| match is_timed {
-                    true => part.work_seconds(),
+                    true => part.work_seconds(unknown),
                     false => Ok((0.0, 0)),
                 })
             };
@@ -264,6 +274,14 @@ impl Parts {
             Ok((alone, launches, together))
         })
     }
+}
+
+/// What all parts found, the report of the first, and the seconds that the longest setup took.
+fn reported(found: Vec<(Vec<u8>, (LinearReport, f64))>) -> Result<(Vec<Vec<u8>>, Report, f64), Failure> {
+    let (found, reports): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+    let setup = reports.iter().fold(0.0_f64, |most, (_, setup)| most.max(*setup));
+    let (report, _) = first(reports)?;
+    Ok((found, told(report), setup))
 }
 
 /// Limits of a solver: of residuals relative and absolute, and of iterations.

@@ -50,6 +50,7 @@ impl From<SolveError> for Failure {
             | SolveError::PartsForm { .. }
             | SolveError::NoNeighbour { .. }
             | SolveError::PartsChoice { .. }
+            | SolveError::NoCoarse { .. }
             | SolveError::HalfOfRows { .. }
             | SolveError::Norm { .. }
             | SolveError::Option { .. }

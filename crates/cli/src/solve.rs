@@ -52,6 +52,7 @@ impl From<SolveError> for Failure {
             | SolveError::NoSuchPart { .. }
             | SolveError::PartsForm { .. }
             | SolveError::NoNeighbour { .. }
+            | SolveError::NoCoarse { .. }
             | SolveError::NoDiagonal { .. } => Self::Refused(error.to_string()),
         }
     }

@@ -3,8 +3,8 @@
 use crate::history::History;
 use crate::texts::{compiled, text};
 use crate::{
-    Call, ConjugateGradients, LinearMethod, LinearOptions, LinearReport, Operator, Preconditioning, Queue,
-    SolveError, put, run,
+    Call, Communicator, ConjugateGradients, LinearMethod, LinearOptions, LinearReport, Operator,
+    Preconditioning, Queue, SolveError, put, run,
 };
 use kingpost_runtime::{Buffer, Device, Executable, download_values};
 
@@ -99,6 +99,7 @@ pub struct Chebyshev {
     start: Executable,
     restart: Executable,
     step: Executable,
+    subtract: Executable,
     r: Buffer,
     d: Buffer,
     q: Buffer,
@@ -110,16 +111,33 @@ impl Chebyshev {
     /// # Errors
     /// A device that refuses them, no memory.
     pub fn new(device: &dyn Device, n: usize) -> Result<Self, SolveError> {
-        let vector = || device.allocate(8 * n as u64);
+        Self::with_room(device, (n, n))
+    }
+
+    /// The same for operators that have [room](Operator::room) for more numbers.
+    ///
+    /// # Errors
+    /// As [`Chebyshev::new`].
+    pub fn with_room(device: &dyn Device, (n, room): (usize, usize)) -> Result<Self, SolveError> {
+        let of_operator = || device.allocate(8 * room.max(n) as u64);
         Ok(Self {
             n,
             start: compiled(device, text!("chebyshev_start"))?,
             restart: compiled(device, text!("chebyshev_restart"))?,
             step: compiled(device, text!("chebyshev_step"))?,
-            r: vector()?,
-            d: vector()?,
-            q: vector()?,
+            subtract: compiled(device, text!("axpy"))?,
+            r: device.allocate(8 * n as u64)?,
+            d: of_operator()?,
+            q: of_operator()?,
         })
+    }
+
+    /// Appends what computes the residual after [`Chebyshev::smooth`].
+    pub(crate) fn residual<'a>(&'a self, with: &Smoothing<'a>, queue: &mut Queue<'a>) -> &'a Buffer {
+        let Self { r, d, q, .. } = self;
+        with.operator.apply(d, q, queue);
+        queue.push(Call::of(&self.subtract, &[("n", self.n)], &[("x", q), ("y", r)]).with("a", -1.0));
+        r
     }
 
     /// Appends `steps` steps for `A x = b`, at least one, from zero or from what `x` holds. From zero,
@@ -291,15 +309,26 @@ impl<'d> Eigenvalues<'d> {
     /// # Errors
     /// A device that refuses them, no memory.
     pub fn new(device: &'d dyn Device, n: usize, iterations: usize) -> Result<Self, SolveError> {
-        let options = LinearOptions { relative: 0.0, look_every: iterations, ..LinearOptions::default() };
         let random = device.allocate(8 * n as u64)?;
         let draw = compiled(device, text!("random_numbers"))?;
         put(device, &[Call::of(&draw, &[("n", n)], &[("x", &random)])])?;
-        Ok(Self {
-            solver: ConjugateGradients::new(device, n, options)?,
-            random,
-            x: device.allocate(8 * n as u64)?,
-        })
+        Self::from_start(device, (n, n), iterations, random)
+    }
+
+    /// The same from other numbers, f64 `[n]`, that have a part of each eigenvector, for operators that have
+    /// [room](Operator::room) for more.
+    ///
+    /// # Errors
+    /// As [`Eigenvalues::new`].
+    pub fn from_start(
+        device: &'d dyn Device,
+        (n, room): (usize, usize),
+        iterations: usize,
+        random: Buffer,
+    ) -> Result<Self, SolveError> {
+        let options = LinearOptions { relative: 0.0, look_every: iterations, ..LinearOptions::default() };
+        let solver = ConjugateGradients::with_room(device, (n, room), options)?;
+        Ok(Self { solver, random, x: device.allocate(8 * n as u64)? })
     }
 
     /// Values among the eigenvalues of an operator times a diagonal, ascending.
@@ -308,5 +337,19 @@ impl<'d> Eigenvalues<'d> {
     /// As [`ConjugateGradients::ritz_values`].
     pub fn of(&self, operator: &dyn Operator, inverse: &Buffer) -> Result<Vec<f64>, SolveError> {
         self.solver.ritz_values(operator, Preconditioning::Diagonal(inverse), &self.random, &self.x)
+    }
+
+    /// The same together with the threads of other parts.
+    ///
+    /// # Errors
+    /// As [`ConjugateGradients::ritz_values_over`].
+    pub fn over(
+        &self,
+        communicator: &dyn Communicator,
+        operator: &dyn Operator,
+        inverse: &Buffer,
+    ) -> Result<Vec<f64>, SolveError> {
+        let by = Preconditioning::Diagonal(inverse);
+        self.solver.ritz_values_over(communicator, operator, by, &self.random, &self.x)
     }
 }

@@ -282,11 +282,28 @@ impl<'d> ConjugateGradients<'d> {
         b: &Buffer,
         x: &Buffer,
     ) -> Result<Vec<f64>, SolveError> {
-        let alone = Alone::new(self.device);
+        self.ritz_values_over(&Alone::new(self.device), operator, preconditioning, b, x)
+    }
+
+    /// The same together with the threads of other parts.
+    ///
+    /// # Errors
+    /// As [`ConjugateGradients::solve_over`].
+    pub fn ritz_values_over(
+        &self,
+        communicator: &dyn Communicator,
+        operator: &dyn Operator,
+        preconditioning: Preconditioning<'_>,
+        b: &Buffer,
+        x: &Buffer,
+    ) -> Result<Vec<f64>, SolveError> {
+        let mut guard = Guard::new(communicator);
         let mut queue = self.begin(operator, preconditioning, b, x)?;
         queue.append(self.queue(self.options.look_every, operator, preconditioning, x));
-        alone.perform(&queue)?;
-        Ok(self.look(&alone, 0)?.eigenvalues())
+        communicator.perform(&queue)?;
+        let found = self.look(communicator, 0)?.eigenvalues();
+        guard.is_done = true;
+        Ok(found)
     }
 
     /// The first direction and its sums, and the square of the residual that is small enough.

@@ -143,6 +143,14 @@ pub enum SolveError {
         /// The cell, of the whole mesh.
         cell: usize,
     },
+    /// An interpolation from an unknown that the coarse level has not.
+    #[error("the interpolation has column {column}; needed those of {coarse} coarse unknowns, from 0 on")]
+    NoCoarse {
+        /// The column.
+        column: i32,
+        /// Coarse unknowns.
+        coarse: usize,
+    },
     /// A solver that needs the whole matrix.
     #[error(
         "{choice} on several devices: needed `cg` or `gmres` with `none`, `jacobi`, `block-jacobi` or `amg`"

@@ -98,9 +98,9 @@ pub use options::{LinearOptions, ResidualNorm};
 #[cfg(feature = "cuda")]
 pub use parts::NcclCommunicator;
 pub use parts::{
-    Alone, Communicator, Exchange, ExchangeCosts, Halo, HostCommunicator, Messages, PartForm,
-    PartFormOperator, PartLayout, PartMatrix, PartMesh, PartRows, Partition, Repeatable, SharedPart,
-    SystemMatrix, UnknownExchange, Wire, in_parts, layouts,
+    Alone, CoarseLevel, Communicator, Exchange, ExchangeCosts, Halo, HostCommunicator, Interpolation,
+    Messages, PartForm, PartFormOperator, PartLayout, PartMatrix, PartMesh, PartRows, Partition, Repeatable,
+    SharedPart, SystemMatrix, TwoLevels, UnknownExchange, Wire, in_parts, layouts,
 };
 pub use pattern::{DevicePattern, DeviceTerms, PatternKernels};
 pub use queue::{Item, Queue};

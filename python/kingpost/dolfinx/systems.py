@@ -96,7 +96,8 @@ class System(_Frozen):
 
         def call() -> tuple[list[bytearray], tuple[str, bool, list[float], float]]:
             self.engine.update([changed])
-            return self.engine.solve(self.names.index(self.unknown), [given], method, limits)
+            found, report, _ = self.engine.solve(self.names.index(self.unknown), [given], method, limits)
+            return found, report
 
         self.messages.begin()
         (found,), report = together(self.comm, call)

@@ -12,13 +12,15 @@
     solver.solve(b)                                 # conjugate gradients
 
 Nothing but the matrix of the coarsest level is assembled: :class:`Multigrid` applies the form. :class:`SaddlePoint` takes
-it for the velocity of Stokes' equations. Needs UFL, basix, NumPy and SciPy.
+it for the velocity of Stokes' equations, and
+:class:`TwoLevels` is for several devices. Needs UFL, basix, NumPy and SciPy.
 """
 
 from __future__ import annotations
 
 from kingpost.multigrid.cycle import Multigrid
+from kingpost.multigrid.divided import TwoLevels, interpolation
 from kingpost.multigrid.saddle import SaddlePoint, SaddleSolution
 from kingpost.multigrid.transfer import Transfer
 
-__all__ = ["Multigrid", "SaddlePoint", "SaddleSolution", "Transfer"]
+__all__ = ["Multigrid", "SaddlePoint", "SaddleSolution", "Transfer", "TwoLevels", "interpolation"]

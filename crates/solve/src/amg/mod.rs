@@ -267,7 +267,7 @@ impl Amg {
     }
 
     /// The launches of a V-cycle on a level from zero.
-    fn cycle<'a>(
+    pub(crate) fn cycle<'a>(
         &'a self,
         level: usize,
         operator: &'a dyn Operator,

@@ -9,6 +9,7 @@
 //! # Source
 //! Saad 2003, §11.5.6: distributed sparse products. The division is that of Berger & Bokhari 1987.
 
+mod coarse;
 mod communicator;
 mod costs;
 mod exchange;
@@ -24,6 +25,7 @@ mod shared;
 mod threads;
 mod wire;
 
+pub use coarse::{CoarseLevel, Interpolation, TwoLevels};
 pub use communicator::{Alone, Communicator, Repeatable};
 pub(crate) use communicator::{Guard, number};
 pub use costs::ExchangeCosts;

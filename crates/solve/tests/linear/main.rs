@@ -12,3 +12,4 @@ mod shared;
 mod solvers;
 mod systems;
 mod turned;
+mod two_levels;
