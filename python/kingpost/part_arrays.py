@@ -99,8 +99,9 @@ class Local:
             case "map":
                 whole = division._maps[role.place]
                 make = lambda: self._places[role.place].take(whole.take(own, axis=0))  # noqa: E731
-                # kernels over all cells have rows of their own
-                return self._once(("map", id(whole), rows is None), () if rows is None else (rows,), make, whole)
+                # kernels over all cells have rows of their own, and results have what a part owns first
+                of = (self._of_part.dofs[role.place], *(() if rows is None else (rows,)))
+                return self._once(("map", id(whole), rows is None), of, make, whole)
             case "states":
                 return _host(argument_of(kernel.given, name))[own]
             case "entity_cells":

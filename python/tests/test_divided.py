@@ -172,6 +172,18 @@ def test_forms_share_a_division():
         fewer.divide(like=3, f=b)
 
 
+def test_forms_share_a_division_whose_results_are_of_another_space():
+    """The map of P1 is that of the vertices: a part numbers what it owns first, but where P2 is the result."""
+    bilinear, u, names, given, n = poisson()
+    division = kingpost.jit(ufl.action(bilinear, u), devices=DEVICES, names=names).divide(all_devices=True, u=np.zeros(n), **given)
+    (p1,) = {one.ufl_function_space() for one in names if one is not u}
+    p, q = ufl.TrialFunction(p1), ufl.TestFunction(p1)
+    mass, given = p * q * ufl.dx, {name: given[name] for name in ("x", "x_dofs", "p1_dofs")}
+    one = kingpost.jit(mass, "c", matrix="sparse").assemble(**given)
+    found = kingpost.jit(mass, devices=DEVICES, matrix="sparse").divide(like=division, **given).assemble()
+    assert np.abs(found.data - one.data).max() <= EQUAL * np.abs(one.data).max()
+
+
 def test_fewer_devices_are_taken_where_more_take_longer():
     costs = ExchangeCosts(launch=1e-6, sum=20e-6, latency=20e-6, byte=1e-11)
     # one device takes 1 ms, all of it hidden but the sums

@@ -65,12 +65,12 @@ def test_iterations_do_not_depend_on_the_number_of_devices(kind, degree, form, b
 
 def test_iterations_do_not_depend_on_the_mesh() -> None:
     counts = []
-    for n in (4, 8, 16, 32):
+    for n in (8, 16, 32):
         V = box("triangle", n).space("P", 2)
         solver = multigrid.TwoLevels(V, with_terms, devices=DEVICES[:2], fixed=at_the_right, all_devices=True)
         counts.append(solver.solve(np.ones(V.size), relative=1e-8).iterations)
     # a cycle of smoothed aggregation, instead of a solve on the coarse level
-    assert max(counts) <= 16 and counts[-1] <= counts[1] + 4, counts
+    assert max(counts) <= 14, counts
 
 
 def by_elimination(matrix, b, fixed, values):

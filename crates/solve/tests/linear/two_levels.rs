@@ -55,8 +55,7 @@ fn rows(device: &dyn Device, part: usize, parts: usize) -> Result<PartRows, Solv
     let own = owned(part, parts);
     let (whole, values) = chain(FINE, 1.0);
     let n = own.len() as i32;
-    let mut layout =
-        PartLayout { owned: (0..n).collect(), ghosts: vec![], receives: vec![], sends: vec![] };
+    let mut layout = PartLayout { owned: (0..n).collect(), ghosts: vec![], receives: vec![], sends: vec![] };
     let mut numbers: Vec<usize> = own.clone().collect();
     for (peer, ghost, place) in
         [(part.wrapping_sub(1), own.start.wrapping_sub(1), 0), (part + 1, own.end, n - 1)]
@@ -104,19 +103,13 @@ fn solved(
     queue.run(device)?;
     let start: Vec<f64> = own.clone().map(|k| (0.7548 * k as f64).fract() - 0.5).collect();
     let eigenvalues = Eigenvalues::from_start(device, (n, n), 12, buffer_of(device, &start)?)?;
-    let spectrum =
-        Spectrum::of_upper(&eigenvalues.over(communicator, &rows, diagonal.values())?, 10.0)?;
+    let spectrum = Spectrum::of_upper(&eigenvalues.over(communicator, &rows, diagonal.values())?, 10.0)?;
     let chebyshev = Chebyshev::new(device, n)?;
     let smoothing = Smoothing { operator: &rows, inverse: diagonal.values(), spectrum, steps: 3 };
     let (pattern, values) = chain(COARSE, 2.0);
     let unknowns = Unknowns { components: 1, points: vec![], dim: 0 };
-    let coarse = CoarseLevel::new(
-        device,
-        (part, parts),
-        (&pattern, &values),
-        &unknowns,
-        &interpolation(own.clone()),
-    )?;
+    let coarse =
+        CoarseLevel::new(device, (part, parts), (&pattern, &values), &unknowns, &interpolation(own.clone()))?;
     let one = ChebyshevPreconditioner { chebyshev: &chebyshev, smoothing };
     let two = TwoLevels { chebyshev: &chebyshev, smoothing, coarse: &coarse };
     let by: &dyn Operator = if has_coarse { &two } else { &one };
