@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use crate::support::{bent_mesh, compiled};
+use kingpost::autotune::known_devices;
 use kingpost::codegen::{Options, generate};
 use kingpost::forms::lowering::{LoweringOptions, lower};
 use kingpost::forms::mesh::Mesh;
@@ -10,7 +11,7 @@ use kingpost::forms::strategies::CellBlocks;
 use kingpost::interp::interpret;
 use kingpost::kernels::Operator;
 use kingpost::runtime::open;
-use kingpost::tuning::transform;
+use kingpost::tuning::{CaseMesh, FormCase, candidates_on_mesh, transform};
 use kingpost::{
     Loaded, Mapping, Problem, Random, RelativeError, SetUpError, check_room, definitions, laid_out, set_up,
 };
@@ -76,7 +77,7 @@ fn results_are_those_of_the_reference() {
     }
 }
 
-/// Each number of a square is updated once: four updates a block in place of six.
+/// Each number of a square is updated once: four updates a block instead of six.
 #[test]
 fn a_number_is_updated_once() {
     let problem = problem(Operator::Mass, 2, 1, 1);
@@ -132,4 +133,20 @@ fn arguments_without_sense_are_refused() {
     let apart = vec![vec![vec![0, 1, 2, 3], vec![4, 5, 6, 7]]];
     let apart = refused(CellBlocks { places: apart, ..blocks(4) });
     assert!(apart.contains("each with a place of those before it"), "{apart}");
+}
+
+/// The tuner tries them on a card, where numbers are by block.
+#[test]
+fn blocks_are_tried_where_numbers_are_by_block() {
+    let lowered = lower(&Operator::Mass.form(3, 1).unwrap(), &LoweringOptions::new("k")).unwrap();
+    let case = FormCase::new("mass.3D.P1", lowered, CaseMesh::Unit(3)).unwrap();
+    let models = known_devices().unwrap();
+    let model = models.iter().find(|m| m.name == "H200").unwrap();
+    let tried = |case: &FormCase| {
+        let found = candidates_on_mesh(case, model, 48 << 10, 1).unwrap();
+        found.iter().filter(|c| c.parameters.find::<CellBlocks>().is_some()).count()
+    };
+    assert_eq!(tried(&case), 0);
+    // three sizes of groups, of whole cubes and of two cells
+    assert_eq!(tried(&case.in_order(NumberingOrder::ByBlock)), 6);
 }

@@ -34,7 +34,7 @@ use std::fmt;
 /// With `places: [[0, 1, 2], [0, 2, 3]]`, those of two triangles of a square, `map_places_0` is a table
 /// of these and `map_blocks_0` an input, `[4, n]`, that is computed from the map before the launch
 /// ([`PassBlocks::numbers`]). That refuses a map of which a block does not repeat its numbers so, or
-/// whose rows fill no blocks. A work-item that takes a block then reads 4 numbers in place of 6, and
+/// whose rows fill no blocks. A work-item that takes a block then reads 4 numbers instead of 6, and
 /// neighbours read neighbours.
 ///
 /// # Precondition

@@ -59,6 +59,10 @@ const SHIPPED: [(&str, &str, &str); 1] =
 const BY_ENTITY: [(&str, &str, &str); 1] =
     [("sm_90", "NVIDIA H200", include_str!("known_data/nvidia_h200_by_entity.txt"))];
 
+/// Those where numbers are [by block](NumberingOrder::ByBlock), likewise.
+const BY_BLOCK: [(&str, &str, &str); 1] =
+    [("sm_90", "NVIDIA H200", include_str!("known_data/nvidia_h200_by_block.txt"))];
+
 /// Work-items of a group that share cells: four sub-groups, or more where one cell has more.
 const WORK_ITEMS_OF_CELLS: u64 = 128;
 
@@ -237,7 +241,7 @@ pub fn by_entity(
 }
 
 /// The mappings to try where numbers are [by block](NumberingOrder::ByBlock): the fastest trial with such
-/// numbers, and then those `known` for any order.
+/// numbers, what is shipped for them, and then those `known` for any order.
 pub fn by_block(
     form: &dyn CellKernel,
     sought: Sought<'_>,
@@ -247,7 +251,8 @@ pub fn by_block(
 ) -> Vec<Known> {
     let is_by_block = |r: &Record| FormCase::order_of(&r.workload) == NumberingOrder::ByBlock;
     let tuned = tuned(form, sought, device, records, is_by_block);
-    tuned.into_iter().chain(known).collect()
+    let shipped = of_case(&BY_BLOCK, sought, device).into_iter().flat_map(|(found, _)| found);
+    tuned.into_iter().chain(shipped).chain(known).collect()
 }
 
 /// The fastest trial of a kernel on a device, or of its operator with another rule, among those

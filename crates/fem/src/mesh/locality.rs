@@ -85,7 +85,7 @@ impl Mesh {
     }
 
     /// As [`Mesh::with_ascending_vertices`], but the vertices of a cell are in the order of the numbers that
-    /// they have before they are numbered anew: cells that were alike stay so, as those of all squares
+    /// they have before they are numbered again: cells that were alike stay so, as those of all squares
     /// and cubes of [`Mesh::unit`].
     ///
     /// ```

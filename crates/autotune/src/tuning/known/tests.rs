@@ -20,8 +20,8 @@ use kingpost_sample::is_long_run;
 use kingpost_strategies::Combinator;
 use kingpost_strategies::relowered;
 use kingpost_strategies::{
-    ConstantCells, FactorisedCells, FactorisedLines, FewestOperations, InOrbits, LoopLanes, Objective,
-    PointTiles, Rules, SingleCell, StagedCells, StraightCells, SummedCells,
+    CellBlocks, ConstantCells, FactorisedCells, FactorisedLines, FewestOperations, InOrbits, LoopLanes,
+    Objective, PointTiles, Rules, SingleCell, StagedCells, StraightCells, SummedCells,
 };
 
 fn device(name: &str, backend: Backend, arch: &str) -> DeviceInfo {
@@ -363,9 +363,9 @@ fn what_is_shipped_replays(operator: Operator) {
             let attempt = |k: &Known| mapped(form, &k.mapping, &card, &Options::default());
             let of_jit = first(without_setup(known), attempt).unwrap().0.mapping;
             let sought = Sought { case: Some(&case), dim };
-            let by_entity = of_case(&BY_ENTITY, sought, &card).unwrap().0;
-            let by_entity: Vec<Mapping> = by_entity.into_iter().map(|known| known.mapping).collect();
-            let others = mappings.iter().chain(&by_entity).filter(|mapping| **mapping != of_jit);
+            let own = [&BY_ENTITY, &BY_BLOCK].map(|known| of_case(known, sought, &card).unwrap().0);
+            let own: Vec<Mapping> = own.into_iter().flatten().map(|known| known.mapping).collect();
+            let others = mappings.iter().chain(&own).filter(|mapping| **mapping != of_jit);
             for mapping in others.chain([&of_jit]) {
                 replays(form, mapping, &case);
             }
@@ -438,6 +438,17 @@ fn numbers_by_entity_have_mappings_of_their_own() {
     let found = by_entity(&lowered, sought, &card, &[], others.clone());
     let parts = [4, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1];
     assert_eq!(found[0].mapping.with_parts(&parts).as_ref(), Some(&found[0].mapping));
+    assert_eq!(found[1..], others);
+}
+
+#[test]
+fn numbers_by_block_have_mappings_of_their_own() {
+    let card = device("NVIDIA H200", Backend::Cuda, "sm_90a");
+    let sought = Sought { case: Some("laplace.3D.P1"), dim: 3 };
+    let lowered = lowered(Operator::Laplace, 3, 1, QuadratureScheme::XiaoGimbutas).lowered;
+    let others = known(&lowered, sought, &card, &[]);
+    let found = by_block(&lowered, sought, &card, &[], others.clone());
+    assert!(found[0].mapping.find::<CellBlocks>().is_some(), "{found:?}");
     assert_eq!(found[1..], others);
 }
 
