@@ -722,6 +722,15 @@ class Steps:
         """Tells the compiler and the launch what a kernel should run with. Another name of `launch_hint`."""
         ...
 
+    def share_elements(
+        self,
+        var: Name,
+        at: Name,
+        numbers: Name,
+    ) -> Made:
+        """Reads and updates what an iteration reaches through numbers once each."""
+        ...
+
     def shift_iname(
         self,
         iname: Name,
