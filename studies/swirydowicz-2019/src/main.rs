@@ -85,6 +85,9 @@ struct RecipeArgs {
     /// Print the kernel that the steps start from instead of them
     #[arg(long)]
     plain: bool,
+    /// Print the CUDA source that the steps lead to instead of them
+    #[arg(long, conflicts_with = "plain")]
+    source: bool,
 }
 
 #[derive(Args)]
@@ -243,6 +246,10 @@ fn recipe(args: &RecipeArgs) -> Result<(), Failure> {
     };
     if args.plain {
         return out(&launch.plain.to_string());
+    }
+    if args.source {
+        let program = generate(launch.schedule.kernel(), Target::Cuda, &Options::default());
+        return out(&program.map_err(|e| Failure::Refused(e.to_string()))?.source);
     }
     let json = launch.schedule.recipe().to_json().map_err(|e| Failure::Refused(e.to_string()))?;
     out(&(json + "\n"))

@@ -142,13 +142,17 @@ impl Sizes {
         })
     }
 
-    /// As [`Self::plain`] for factors from vertices, by polynomials that the nodes of a column
-    /// share.
+    /// As [`Self::plain`], of BP3.0 with projections along t first, and for factors from vertices by
+    /// polynomials that the nodes of a column share.
     ///
     /// # Errors
     /// As [`Self::plain`].
     pub fn plain_by_columns(self) -> Result<Kernel, ParseErrors> {
-        self.parsed(include_str!("../kernels/bp35v_columns.kingpost"))
+        match self.problem {
+            Problem::Bp30 => self.parsed(include_str!("../kernels/bp30_columns.kingpost")),
+            Problem::Bp35Vertices => self.parsed(include_str!("../kernels/bp35v_columns.kingpost")),
+            Problem::Bp10 | Problem::Bp35 => self.plain(),
+        }
     }
 
     fn parsed(self, double: &str) -> Result<Kernel, ParseErrors> {

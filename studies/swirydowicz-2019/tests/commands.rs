@@ -26,7 +26,7 @@ fn bad(args: &[&str], code: i32) -> String {
 #[test]
 fn kernels_are_listed() {
     let list = good(&["list"]);
-    assert_eq!(list.lines().count(), 18 + 17 + 6 + 16 + 9 + 8 + 1);
+    assert_eq!(list.lines().count(), 19 + 17 + 6 + 17 + 9 + 8 + 1);
     assert!(list.contains("bp35.2d.10  a third local array, for the layer of `u`\n"), "{list}");
     assert!(
         list.contains("bp30.3d.1   reference: interpolation, differentiation and projection as three "),
@@ -56,6 +56,18 @@ fn launches_have_recipes() {
         steps.contains("+ launch 3 of 3:\n") && steps.contains("+ pass_values([v], from: [u, I])\n"),
         "{steps}"
     );
+}
+
+/// Where results of a line take the places of its terms, barriers stand between contractions alone.
+#[test]
+fn sources_are_printed() {
+    let kernels = [("bp10.2d.18", 6), ("bp10.2d.19", 4), ("bp30.2d.16", 11), ("bp30.2d.17", 9)];
+    for (kernel, barriers) in kernels {
+        let source = good(&["recipe", kernel, "--degree", "8", "--source"]);
+        assert!(source.contains("extern \"C\" __global__ void __launch_bounds__("), "{source}");
+        assert_eq!(source.matches("__syncthreads();").count(), barriers, "{kernel}: {source}");
+    }
+    bad(&["recipe", "bp10.2d.19", "--plain", "--source"], 2);
 }
 
 /// What passes between launches is on the device alone, and all of them are checked and timed together.

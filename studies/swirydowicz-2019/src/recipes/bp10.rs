@@ -1,16 +1,17 @@
 //! BP1.0, a work-item for each node of a layer: Świrydowicz et al. 2019, §6.
 
-use super::even_odd::{by_halves, interpolations};
+use super::even_odd::{RESULTS, by_halves, interpolations};
 use super::lines::fix_matrix;
 use super::nest::{
-    Steps, contract, copy_ahead, cut, expand, fetch, fetch_entries, fetch_matrix, fuse, group_elements,
-    halve_contractions, literal_tables, pad, pad_even, place, place_items, realise, share, spill, unroll,
+    Steps, contract, copy_ahead, cut, deal_lines, expand, fetch, fetch_entries, fetch_matrix, fuse,
+    group_elements, halve_contractions, lay_out_in_place, literal_tables, pad, pad_even, place, place_items,
+    realise, share, spill, unroll,
 };
 use crate::problem::Sizes;
 use kingpost::prelude::ScheduleSteps;
 use kingpost::prelude::{AddressSpace, AliasStorage, AxisTag, MoveInsns, Schedule, SetResidentGroups};
 
-pub const IDEAS: [&str; 18] = [
+pub const IDEAS: [&str; 19] = [
     "reference: a layer of quadrature points at a time, partial results in global memory, `I` in local memory",
     "partial results in two arrays of local memory",
     "a column of `u` in registers, from the beginning",
@@ -29,6 +30,7 @@ pub const IDEAS: [&str; 18] = [
     "entries of `I` as literals instead of constant memory",
     super::bp10_mma::IDEA,
     "by lines, one local array, entries from constant memory: loads of `u` before the copies of `w`",
+    "results of a line in its own places, so that barriers stand between contractions alone, and lines dealt out without gaps",
 ];
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps {
@@ -103,7 +105,7 @@ fn columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps 
     if number == 8 {
         fetch_entries(s)?;
     }
-    let u_first = number == 18;
+    let u_first = number >= 18;
     if u_first {
         s.apply(fetch("u", "e", AddressSpace::Private, "column_u", &["u2", "u1", "u0"]))?;
         s.reorder(["u1", "u0", "u2"])?;
@@ -124,7 +126,8 @@ fn columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps 
         let (at, along) = if early { ("e", &["w2", "w1", "fw"][..]) } else { (at, &[along][..]) };
         s.apply(fetch(array, at, AddressSpace::Private, name, along))?;
     }
-    let halves = if number >= 12 { by_halves(s, &interpolations(sizes, LINES))? } else { Vec::new() };
+    let halves =
+        if number >= 12 { by_halves(s, &interpolations(sizes, RESULTS, LINES))? } else { Vec::new() };
     if number == 16 {
         literal_tables(s)?;
     }
@@ -159,7 +162,8 @@ fn place_columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> 
         columns.push("w1");
         rows.push("w2");
     }
-    if number >= 15 {
+    let in_place = number >= 19 && elements == 1;
+    if number >= 15 && !in_place {
         // a line is summed before the next one takes its place
         for (sum, [row, column], store) in
             [("r_l2", ["c2", "i2"], "s2"), ("r_l4", ["c3", "b3"], "s4"), ("r_l5", ["c5", "i5"], "s5")]
@@ -170,11 +174,11 @@ fn place_columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> 
         columns.extend(["i2_out", "b3_out", "i5_out"]);
         rows.extend(["c2_out", "c3_out", "c5_out"]);
     }
-    if number == 18 {
+    if number >= 18 {
         columns.push("u0");
         rows.push("u1");
     }
-    let alone = number == 18 && elements == 1;
+    let alone = number >= 18 && elements == 1;
     let mut of_elements = vec!["e_in"];
     if alone {
         s.tag("e", AxisTag::Group(0))?;
@@ -194,12 +198,19 @@ fn place_columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> 
         rows.push("w1");
         unroll(s, &["w2"])?;
     }
-    place_items(s, &[&columns, &rows, &of_elements])?;
+    if in_place {
+        deal_lines(s, &rows, &columns)?;
+        lay_out_in_place(s, &LOCAL, n, m)?;
+    } else {
+        place_items(s, &[&columns, &rows, &of_elements])?;
+    }
     if number < 14 {
         pad(s, n, &LOCAL)?;
         return two_arrays(s);
     }
-    pad_even(s, n, &LOCAL)?;
+    if !in_place {
+        pad_even(s, n, &LOCAL)?;
+    }
     pad_even(s, m, &["s_w"])?;
     copy_ahead(s, sizes, &["fetch_s_w"])?;
     if number == 14 { two_arrays(s) } else { s.apply(AliasStorage::new(LOCAL, "s_1")).map(|_| ()) }

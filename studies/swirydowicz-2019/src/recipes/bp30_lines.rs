@@ -1,7 +1,7 @@
 //! BP3.0 beyond the publication: interpolation, differentiation and projection along lines, entries
 //! of both matrices from constant memory.
 
-use super::even_odd::{BUFFERED, by_halves, derivatives, interpolations};
+use super::even_odd::{BUFFERED, RESULTS, by_halves, derivatives, interpolations};
 use super::lines::{
     differentiate_in_place, differentiate_lines, fetch_lines, fetch_lines_where_contracted, fix_matrix,
 };
@@ -61,7 +61,7 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     s.reorder(["q1", "q0", "q2"])?;
     if halved {
         let (along_lines, fetched) = derivatives(s, m, "r_v", BUFFERED)?;
-        extra = by_halves(s, &[interpolations(sizes, LINES), along_lines].concat())?;
+        extra = by_halves(s, &[interpolations(sizes, RESULTS, LINES), along_lines].concat())?;
         extra.extend(fetched.map(String::from));
     }
     if number == 15 {

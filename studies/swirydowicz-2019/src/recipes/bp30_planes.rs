@@ -1,17 +1,17 @@
 //! BP3.0, a work-item for each quadrature point of a layer: Świrydowicz et al. 2019, §8.
 
-use super::bp30_lines;
 use super::nest::{
     Steps, add_by_layers, contract, cut, expand, fetch, fetch_entries, fetch_matrix, fluxes_apart, fuse,
     halve_contractions, pad, place, realise, share, unroll,
 };
+use super::{bp30_in_place, bp30_lines};
 use crate::problem::Sizes;
 use kingpost::prelude::ScheduleSteps;
 use kingpost::prelude::{
     AddressSpace, AliasStorage, MoveInsns, PrefetchArray, Schedule, Selection, TransposeArrayAxes,
 };
 
-pub const IDEAS: [&str; 16] = [
+pub const IDEAS: [&str; 17] = [
     "reference: `I`, `D` and two layers in local memory, columns of partial results in registers",
     "inputs are const, as in every kernel of Kingpost; a column of `u` in registers",
     "the loops of contractions and over layers unrolled",
@@ -28,6 +28,7 @@ pub const IDEAS: [&str; 16] = [
     bp30_lines::IDEAS[4],
     bp30_lines::IDEAS[5],
     bp30_lines::IDEAS[6],
+    bp30_in_place::IDEA,
 ];
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {

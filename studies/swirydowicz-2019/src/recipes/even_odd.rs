@@ -158,20 +158,21 @@ fn without_middle(s: &mut Schedule, c: &Contraction<'_>) -> Steps {
     Ok(())
 }
 
-/// The six contractions with `I` of BP1.0 and BP3.0: what stands after each sum, and the line that it
-/// takes.
-pub fn interpolations<'a>(sizes: Sizes, lines: [(&'a str, &'a str); 6]) -> [Contraction<'a>; 6] {
+/// The loops over results of the six contractions with `I`, as the plain kernels have them.
+pub const RESULTS: [&str; 6] = ["c1", "b2", "a3", "i4", "j5", "k6"];
+
+/// The six contractions with `I` of BP1.0 and BP3.0: the loop over the results of each, what stands after
+/// the sum, and the line that it takes.
+pub fn interpolations<'a>(
+    sizes: Sizes,
+    results: [&'a str; 6],
+    lines: [(&'a str, &'a str); 6],
+) -> [Contraction<'a>; 6] {
     let (n, m) = (sizes.nodes(), sizes.points());
-    let loops = [
-        ("c1", "l1", "r_l1"),
-        ("b2", "l2", "r_l2"),
-        ("a3", "l3", "r_l3"),
-        ("i4", "l4", "r_l4"),
-        ("j5", "l5", "r_l5"),
-        ("k6", "l6", "r_l6"),
-    ];
+    let sums =
+        [("l1", "r_l1"), ("l2", "r_l2"), ("l3", "r_l3"), ("l4", "r_l4"), ("l5", "r_l5"), ("l6", "r_l6")];
     std::array::from_fn(|k| {
-        let ((results, terms, sum), (behind, values)) = (loops[k], lines[k]);
+        let (results, (terms, sum), (behind, values)) = (results[k], sums[k], lines[k]);
         let by_rows = k < 3;
         let (of_results, of_terms) = if by_rows { (m, n) } else { (n, m) };
         let behind = Some(behind);

@@ -62,14 +62,20 @@ fn lines_inside(s: &mut Schedule) -> Steps {
 
 /// As [`differentiate_lines`] for fluxes that take the place of derivatives: those of a node are in
 /// registers when its fluxes are stored. Fluxes along a column are contracted before any other, so
-/// that from then on a column of sums is all that is kept in registers.
+/// that from then on a column of sums is all that is kept in registers. These are buffered
+/// before they are stored in `result`.
 pub fn differentiate_in_place(s: &mut Schedule, result: &str) -> Steps {
+    differentiate_in_registers(s, Some(result))
+}
+
+/// As [`differentiate_in_place`], and leaves the sums where they are without a `result`.
+pub fn differentiate_in_registers(s: &mut Schedule, result: Option<&str>) -> Steps {
     contract_apart(s)?;
     s.apply(MoveInsns::before(["c_t"], "c"))?;
     fuse(s, &["c_sum_1", "b_sum_1", "a_sum_1"], &["c_sum", "b_sum", "a_sum"])?;
     lines_inside(s)?;
     s.reorder(["b_sum_1", "a_sum_1", "c_sum_1"])?;
-    for (array, along) in [("zr", "a"), ("zs", "b_s"), (result, "e")] {
+    for (array, along) in [("zr", "a"), ("zs", "b_s")].into_iter().chain(result.map(|array| (array, "e"))) {
         s.apply(BufferWrites::new(array, along, AddressSpace::Private).into_temporary(format!("r_{array}")))?;
     }
     s.apply(fetch("g", "k_g", AddressSpace::Private, "r_g", &["f"]))?;

@@ -4,6 +4,7 @@
 mod bp10;
 mod bp10_mma;
 mod bp30_cubes;
+mod bp30_in_place;
 mod bp30_lines;
 mod bp30_planes;
 mod bp35_cubes;
@@ -190,7 +191,7 @@ impl Tuned {
             Problem::Bp10 => self.number >= 10 && !self.by_instructions(),
             Problem::Bp35 => self.threads == Threads::Planes && self.number >= 13,
             Problem::Bp35Vertices => self.number >= 2,
-            Problem::Bp30 => self.threads == Threads::Planes && self.number >= 11,
+            Problem::Bp30 => self.threads == Threads::Planes && (11..17).contains(&self.number),
         }
     }
 
@@ -292,7 +293,8 @@ impl Tuned {
         if self.by_instructions() && !(takes && precision == Precision::Double) {
             return Err(RecipeError::OtherLines { kernel: self, degree, precision, nodes });
         }
-        let by_columns = (self.problem, self.number) == (Problem::Bp35Vertices, 8);
+        let by_columns =
+            [(Problem::Bp35Vertices, 8), (Problem::Bp30, 17)].contains(&(self.problem, self.number));
         let plain = if by_columns { sizes.plain_by_columns() } else { sizes.plain() };
         let plain = plain.map_err(|cause| RecipeError::Plain { problem: self.problem, cause })?;
         let mut s = Schedule::of(&plain);
@@ -334,6 +336,7 @@ impl Tuned {
             (Problem::Bp35, Threads::Planes) => bp35_planes::steps(s, sizes, self.number),
             (Problem::Bp35, Threads::Cubes) => bp35_cubes::steps(s, sizes, self.number),
             (Problem::Bp35, Threads::Host) => bp35_host::steps(s),
+            (Problem::Bp30, Threads::Planes) if self.number == 17 => bp30_in_place::steps(s, sizes),
             (Problem::Bp30, Threads::Planes) if self.number > 9 => {
                 bp30_lines::steps(s, sizes, self.number, self.elements_of_a_group(sizes))
             }

@@ -5,8 +5,8 @@ use kingpost::ir::Variable;
 use kingpost::prelude::ScheduleSteps;
 use kingpost::prelude::{
     AddressSpace, Assume, AxisTag, ChangeLayout, ContractArray, DeclareCallee, ExpandArray, ImageAxis,
-    MoveInsns, PadArray, PeelIname, PrefetchArray, ReplaceWithIntrinsic, ReverseIname, Schedule, Selection,
-    SetAddressSpace, ShiftIname, SplitIname, TagInames, UseSymmetry,
+    JoinInames, MoveInsns, PadArray, PeelIname, PrefetchArray, ReplaceWithIntrinsic, ReverseIname, Schedule,
+    Selection, SetAddressSpace, ShiftIname, SplitIname, TagInames, UseSymmetry,
 };
 use kingpost::transforms::TransformError;
 use kingpost::transforms::intrinsics::COPY_ASYNC_F64;
@@ -125,6 +125,27 @@ pub fn place_items(s: &mut Schedule, axes: &[&[&str]]) -> Steps {
         s.apply(TagInames::new(loops.iter().copied(), AxisTag::Local(axis as u8))).map(|_| ())
     })
 }
+
+/// Deals lines out to work-items without gaps: joins the loops over rows and columns of each nest.
+pub fn deal_lines(s: &mut Schedule, rows: &[&str], columns: &[&str]) -> Steps {
+    let lines: Vec<String> = columns.iter().map(|column| format!("lines_{column}")).collect();
+    for ((row, column), line) in rows.iter().zip(columns).zip(&lines) {
+        s.apply(JoinInames { joined: Some(line.clone()), ..JoinInames::new(*row, *column) })?;
+    }
+    place_items(s, &[&lines.iter().map(String::as_str).collect::<Vec<_>>()])
+}
+
+/// Gives arrays that share a buffer strides in common, so that the results of a line take its own
+/// places: of rows with `n` entries, of which a plane has `rows`. Neighbours along a row and those that
+/// read lines of rows are in different banks, also from a plane to the next one.
+pub fn lay_out_in_place(s: &mut Schedule, arrays: &[&str], n: usize, rows: usize) -> Steps {
+    let row = n | 1;
+    let plane = (rows * row..).find(|plane| plane % BANKS == n % BANKS).unwrap_or(rows * row);
+    arrays.iter().try_for_each(|array| change_layout(s, array, &format!("strides({plane}, {row}, 1)")))
+}
+
+/// Doubles that the banks of local memory serve at a time.
+const BANKS: usize = 16;
 
 /// Writes out the iterations of loops.
 pub fn unroll(s: &mut Schedule, loops: &[&str]) -> Steps {

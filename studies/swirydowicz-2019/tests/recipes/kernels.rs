@@ -161,6 +161,14 @@ fn layers_of_factors_are_copied_ahead() {
     check("bp30.2d.16".parse().unwrap(), 7, Precision::Double, Random::fresh_seed());
 }
 
+/// Results of a line take the places of its terms, of all three axes.
+#[test]
+fn lines_are_contracted_in_place() {
+    for kernel in ["bp10.2d.19", "bp30.2d.17"] {
+        check(kernel.parse().unwrap(), 7, Precision::Double, Random::fresh_seed());
+    }
+}
+
 #[test]
 fn bp35_from_vertices() {
     family(Problem::Bp35Vertices, Threads::Planes);
