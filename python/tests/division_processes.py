@@ -59,6 +59,26 @@ class Pipes:
         return self.allgather(thing)[root]
 
 
+def two_levels() -> dict[str, Any]:
+    """The diagonal of the problem, and P1 on the same mesh as a coarse level."""
+    from test_division import poisson
+
+    (bilinear, u, names, fine, n), coarse = poisson(), poisson(degree=1)
+    diagonal, (dofs, nodes) = np.zeros(n), (fine["p2_dofs"], fine["p1_dofs"])
+    known = [{thing: name for thing, name in of.items() if name != "u"} for of in (names, coarse[2])]
+    kingpost.jit(bilinear, "c", names=known[0], matrix="diagonal")(diagonal, **fine)
+    matrix = kingpost.jit(coarse[0], "c", names=known[1], matrix="sparse").assemble(**coarse[3])
+    rows: dict[int, dict[int, float]] = {}
+    for dof, node in zip(dofs, nodes):
+        corners = [{int(v): 1.0} for v in node]
+        edges = [{int(node[a]): 0.5, int(node[b]): 0.5} for a, b in ((1, 2), (0, 2), (0, 1))]
+        rows.update(zip(dof.tolist(), corners + edges))
+    starts = np.cumsum([0] + [len(rows[k]) for k in range(n)])
+    entries = [entry for k in range(n) for entry in rows[k].items()]
+    P = kingpost.Csr(starts, np.array([column for column, _ in entries]), np.array([weight for _, weight in entries]))
+    return {"diagonal": diagonal, "preconditioner": kingpost.CoarseSpace(matrix, P)}
+
+
 def work(comm: Any, device: str = "c") -> dict[str, Any]:
     """Differences from one device, and what a failure in one process looks like in all."""
     from test_division import poisson
@@ -73,8 +93,8 @@ def work(comm: Any, device: str = "c") -> dict[str, Any]:
     division(found)
     fixed = np.arange(5, n, 40)
     solutions = [
-        each.solve(b, fixed=fixed, values=0.5, relative=1e-12, method=method)
-        for method in ("cg", "gmres")
+        each.solve(b, fixed=fixed, values=0.5, relative=1e-12, **how)
+        for how in ({"method": "cg"}, {"method": "gmres"}, two_levels())
         for each in (kingpost.jit(form, devices=["c"], names=names).divide(u=b, **given), division)
     ]
     largest = abs(solutions[0].x).max()
@@ -101,7 +121,7 @@ def work(comm: Any, device: str = "c") -> dict[str, Any]:
         "exchange": division.exchange,
         "action": float(abs(found - expected).max() / abs(expected).max()),
         "solutions": [float(abs(s.x - solutions[0].x).max() / largest) for s in solutions],
-        "converged": all(s.converged for s in solutions),
+        "converged": all(s.converged for s in solutions) and solutions[4].iterations == solutions[5].iterations,
         "functional": float(abs(total - whole)[0] / whole[0]),
         "refused": refused,
         "failed": failed,
