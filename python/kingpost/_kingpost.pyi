@@ -169,7 +169,8 @@ _OfPart = tuple[
 _Right = tuple[bytes, bytes, bytes]
 _Report = tuple[str, bool, list[float], float]
 _Rows = tuple[bytes, bytes, bytes]
-_Polynomial = tuple[int, float, bytes, Optional[tuple[tuple[_Rows, tuple[int, int, bytes]], _Rows]]]
+_Coarse = tuple[tuple[_Rows, tuple[int, int, bytes]], _Rows]
+_Polynomial = tuple[int, float, bytes, Optional[tuple[int, Optional[_Coarse]]]]
 
 class Parts:
     def __init__(

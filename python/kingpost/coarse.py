@@ -130,8 +130,21 @@ def polynomials(division: Division, preconditioner: Any, diagonal: Any, system: 
     # the same of an unknown whichever part has it: a part of each eigenvector, between -1/2 and 1/2
     start = numpy.modf(0.754877666246692760 * numpy.arange(len(system.kept)))[0] - 0.5
     starts = [start[division._unknowns[part]].tobytes() for part in division._own]
-    coarse = preconditioner.of_parts(division, system.kept) if is_coarse else [None] * len(starts)
+    coarse = _levels(division, preconditioner, system.kept) if is_coarse else [None] * len(starts)
     return [(steps, ratio, start, of_part) for start, of_part in zip(starts, coarse)]
+
+
+def _levels(division: Division, coarse: CoarseSpace, kept: Array) -> list[tuple]:
+    """The coarse level by part; those of the solve before are on the devices, and are told by their number alone."""
+    import numpy
+
+    known = division._coarse
+    if known is not None and known[1] is coarse and numpy.array_equal(known[2], kept):
+        return [(known[0], None)] * len(division._own)
+    number = 0 if known is None else known[0] + 1
+    found = coarse.of_parts(division, kept)
+    division._coarse = number, coarse, kept.copy()
+    return [(number, of_part) for of_part in found]
 
 
 def _steps(steps: int, ratio: Optional[float]) -> tuple[int, float]:

@@ -91,7 +91,11 @@ def solve(
         found, report, setup = division._engine.solve(place, systems, method, limits, polynomial)
         return found, (report, setup)
 
-    found, (report, setup) = division._all(call, "f8")
+    try:
+        found, (report, setup) = division._all(call, "f8")
+    except BaseException:
+        division._coarse = None  # devices may lack it
+        raise
     return system.solution(found, report, b, setup)
 
 

@@ -111,6 +111,8 @@ class Division:
         self._unknowns = [self._owned_unknowns(of_part) for of_part in self._parts]
         #: Functions whose values on the devices are others.
         self._stale: set[str] = set()
+        #: The coarse level of the last solve, which is on the devices: its number, and what it was made of.
+        self._coarse: Any = None
         self._engine = self._made(chosen)
 
     def _made(self, chosen: list[list[Array]]) -> _kingpost.Parts:

@@ -2,7 +2,7 @@
 
 use crate::bind::{Array, Number, bind};
 use crate::failure::Failure;
-use crate::polynomial::{Polynomial, Polynomials, Preconditioner, System};
+use crate::polynomial::{Kept, Polynomial, Polynomials, Preconditioner, System};
 use crate::program::Program;
 use kingpost::forms::sparse::CsrPattern;
 use kingpost::runtime::{Arg, Buffer, Device, Foreign, RuntimeError};
@@ -108,6 +108,8 @@ pub(crate) struct Part {
     halo: Option<Halo>,
     layout: Option<PartLayout>,
     matrix: Option<Matrix>,
+    /// The coarse level of the last solve.
+    coarse: Kept,
     known: Uploaded,
 }
 
@@ -202,6 +204,7 @@ impl Part {
             halo,
             layout: of_part,
             matrix,
+            coarse: None,
             known,
         })
     }
@@ -305,14 +308,14 @@ impl Part {
 
     /// Solves without a matrix; with the seconds that the preconditioner takes to make.
     pub(crate) fn solve(
-        &self,
+        &mut self,
         communicator: &dyn Communicator,
         unknown: usize,
         (right, fixed, inverse): &Right,
         (method, options): (LinearMethod, LinearOptions),
         polynomial: Option<&Polynomial>,
     ) -> Result<(Vec<u8>, LinearReport, f64), Stopped> {
-        let device = self.device;
+        let (device, mut kept) = (self.device, self.coarse.take());
         let halo =
             self.halo.as_ref().ok_or_else(|| Failure::new("InternalError", "a functional is solved"))?;
         let n = right.len() / 8;
@@ -322,7 +325,8 @@ impl Part {
         device.upload(diagonal.values(), inverse)?;
         let (b, x) = (uploaded(device, right)?, device.allocate(8 * n as u64)?);
         let system = System { device, communicator, operator: &operator, diagonal: &diagonal };
-        let made = polynomial.map(|polynomial| Polynomials::new(&system, polynomial)).transpose()?;
+        let make = |polynomial| Polynomials::new(&system, polynomial, kept.take());
+        let made = polynomial.map(make).transpose()?;
         let setup = made.as_ref().map_or(0.0, |made| made.seconds);
         let other = made.as_ref().map(|made| made.on(&system));
         let report = match method {
@@ -350,7 +354,9 @@ impl Part {
                 return Err(Failure::about("ArgumentError", "method", message).into());
             }
         };
-        Ok((downloaded(device, &x, 8 * n)?, report, setup))
+        let found = downloaded(device, &x, 8 * n)?;
+        self.coarse = made.map_or(kept, Polynomials::into_kept);
+        Ok((found, report, setup))
     }
 
     /// The form's action on the field `unknown`, if it is one, on owned unknowns.

@@ -1,5 +1,6 @@
 //! Preconditioners of forms on divided meshes that need no matrix of the form.
 
+use crate::failure::Failure;
 use crate::part::{Stopped, integers, reals};
 use kingpost::forms::sparse::CsrPattern;
 use kingpost::runtime::{Device, buffer_of};
@@ -17,9 +18,14 @@ const OF_LARGEST: usize = 12;
 type Rows = (PyBackedBytes, PyBackedBytes, PyBackedBytes);
 /// A coarse level: its matrix, components of a degree of freedom, the dimension of their points and these.
 type Coarse = (Rows, (usize, usize, PyBackedBytes));
+/// What tells a coarse level from others; itself, and the interpolation from there to what the part owns, unless it is
+/// the last one.
+type Level = (u64, Option<(Coarse, Rows)>);
 /// Steps of Chebyshev's iteration and the ratio of its interval; a number for each owned unknown, `f64`, from which
-/// the largest eigenvalue is found; a coarse level, and the interpolation from there to what the part owns.
-pub(crate) type Polynomial = (usize, f64, PyBackedBytes, Option<(Coarse, Rows)>);
+/// the largest eigenvalue is found; a coarse level.
+pub(crate) type Polynomial = (usize, f64, PyBackedBytes, Option<Level>);
+/// A coarse level that is kept for the next solve.
+pub(crate) type Kept = Option<(u64, CoarseLevel)>;
 
 /// A system on the unknowns that a part owns.
 pub(crate) struct System<'a> {
@@ -35,7 +41,9 @@ pub(crate) struct Polynomials {
     chebyshev: Chebyshev,
     spectrum: Spectrum,
     steps: usize,
-    coarse: Option<CoarseLevel>,
+    /// Whether the coarse level is one of it.
+    has_coarse: bool,
+    coarse: Kept,
     /// Seconds that all of it took.
     pub seconds: f64,
 }
@@ -47,11 +55,13 @@ pub(crate) enum Preconditioner<'a> {
 }
 
 impl Polynomials {
-    /// Finds the largest eigenvalue, and sets a coarse level up.
+    /// Finds the largest eigenvalue, and sets a coarse level up unless it is the one that was kept.
     pub(crate) fn new(
         system: &System<'_>,
         (steps, ratio, start, coarse): &Polynomial,
+        kept: Kept,
     ) -> Result<Self, Stopped> {
+        let has_coarse = coarse.is_some();
         let System { device, communicator, operator, diagonal } = *system;
         let since = Instant::now();
         let sizes = (operator.size(), operator.room());
@@ -59,9 +69,14 @@ impl Polynomials {
         let eigenvalues = Eigenvalues::from_start(device, sizes, OF_LARGEST, start)?;
         let values = eigenvalues.over(communicator, operator, diagonal.values())?;
         let spectrum = Spectrum::of_upper(&values, *ratio)?;
-        let coarse = coarse.as_ref().map(|coarse| level(device, communicator, coarse)).transpose()?;
+        let coarse = match (coarse, kept) {
+            (None, kept) => kept,
+            (Some((key, None)), Some((known, level))) if *key == known => Some((known, level)),
+            (Some((_, None)), _) => return Err(missing().into()),
+            (Some((key, Some(given))), _) => Some((*key, level(device, communicator, given)?)),
+        };
         let (chebyshev, seconds) = (Chebyshev::with_room(device, sizes)?, since.elapsed().as_secs_f64());
-        Ok(Self { chebyshev, spectrum, steps: *steps, coarse, seconds })
+        Ok(Self { chebyshev, spectrum, steps: *steps, has_coarse, coarse, seconds })
     }
 
     /// What it is for a system.
@@ -69,11 +84,20 @@ impl Polynomials {
         let Self { chebyshev, spectrum, steps, coarse, .. } = self;
         let (operator, inverse) = (system.operator, system.diagonal.values());
         let smoothing = Smoothing { operator, inverse, spectrum: *spectrum, steps: *steps };
-        match coarse {
+        match coarse.as_ref().filter(|_| self.has_coarse) {
             None => Preconditioner::Chebyshev(ChebyshevPreconditioner { chebyshev, smoothing }),
-            Some(coarse) => Preconditioner::TwoLevels(TwoLevels { chebyshev, smoothing, coarse }),
+            Some((_, coarse)) => Preconditioner::TwoLevels(TwoLevels { chebyshev, smoothing, coarse }),
         }
     }
+
+    /// The coarse level, for the next solve.
+    pub(crate) fn into_kept(self) -> Kept {
+        self.coarse
+    }
+}
+
+fn missing() -> Failure {
+    Failure::new("InternalError", "a coarse level is taken for the one before, which it is not")
 }
 
 impl Preconditioner<'_> {

@@ -142,6 +142,15 @@ def test_corrections_are_those_of_the_coarse_space() -> None:
     level = kingpost.CoarseSpace(of_coarse, P, steps=2)
     found = division.solve(A @ exact, diagonal=A.diagonal(), preconditioner=level, relative=1e-11)
     assert found.converged and abs(found.x - exact).max() < SOLVED * abs(exact).max()
+    # a level is kept for the next solve, also beside others; other prescribed unknowns need another one
+    division.solve(A @ exact, diagonal=A.diagonal(), preconditioner="chebyshev")
+    again = division.solve(A @ exact, diagonal=A.diagonal(), preconditioner=level, relative=1e-11)
+    assert again.iterations == found.iterations and abs(again.x - exact).max() < SOLVED * abs(exact).max()
+    with pytest.raises(kingpost.ArgumentError, match="no positive eigenvalue"):
+        division.solve(A @ exact, diagonal=-A.diagonal(), preconditioner=level)
+    for fixed in (np.arange(3), np.zeros(0, int)):
+        again = division.solve(A @ exact, fixed=fixed, values=exact, diagonal=A.diagonal(), preconditioner=level, relative=1e-11)
+        assert again.converged and abs(again.x - exact).max() < SOLVED * abs(exact).max()
 
 
 def test_what_does_not_fit_is_refused() -> None:
