@@ -92,8 +92,8 @@ class TwoLevels:
 
         ``b`` has the shape of the space, and unknowns that are fixed get the ``values``, a number or an array like it.
         ``options`` are the ``method``, ``relative``, ``absolute`` and ``max_iterations`` of
-        :meth:`kingpost.Division.solve`. Each call finds the largest eigenvalue and sets the coarse level up, which is in
-        the result's ``setup_seconds`` with what was done once.
+        :meth:`kingpost.Division.solve`. Each call finds the largest eigenvalue, and the first one sets the coarse level
+        up: both are in the result's ``setup_seconds`` with what was done once.
         """
         if np.shape(b) != self._shape:
             raise _about(ShapeError, "b", f"`b` has the shape {list(np.shape(b))}; needed {list(self._shape)}")
