@@ -9,9 +9,8 @@ from functools import lru_cache
 from kingpost import _kingpost
 
 
-#: Kernels that an iteration has besides where values are exchanged: what is sent is packed, what came is put in its
-#: place, entities that read it are computed apart. On two H200s iterations of 30,625, 136,161, 545,025 and 2,050,401
-#: unknowns took 43, 52, 73 and 138 µs, on one 21, 32, 81 and 238 (2026-11-30, `results/h200/parts.md`).
+#: Launches that the marks of an exchange take, in which streams wait for each other. On two H200s nine divisions of 0.3
+#: to 40 million unknowns took the faster one of one card and two (2026-11-30, `results/h200/parts.md`).
 EXTRA_LAUNCHES = 4
 
 
@@ -49,7 +48,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class Work:
-    """What a division of ``parts`` parts takes, measured: seconds of an iteration without what is exchanged."""
+    """What a division of ``parts`` parts takes, measured: seconds of an iteration of conjugate gradients on what a part
+    owns, without what is exchanged; of forms that solve no system, of their kernels."""
 
     parts: int
     #: Of one part while the others do nothing, and the kernels that this takes.
@@ -73,7 +73,7 @@ def iteration_seconds(work: Work, costs: ExchangeCosts) -> dict[int, float]:
     """Estimated seconds of an iteration on each number of devices up to that of the parts.
 
     Work is divided evenly, but each device launches all kernels. Devices that share a processor slow each other down, by
-    what was measured with all of them at work. To that come the kernels of the exchange, two sums, and the exchange as
+    what was measured with all of them at work. To that come the marks of the exchange, two sums, and the exchange as
     far as it takes longer than the entities that need none of it.
     """
     found = {}

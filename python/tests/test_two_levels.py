@@ -142,7 +142,7 @@ def test_corrections_are_those_of_the_coarse_space() -> None:
     level = kingpost.CoarseSpace(of_coarse, P, steps=2)
     found = division.solve(A @ exact, diagonal=A.diagonal(), preconditioner=level, relative=1e-11)
     assert found.converged and abs(found.x - exact).max() < SOLVED * abs(exact).max()
-    # a level is kept for the next solve, also beside others; other prescribed unknowns need another one
+    # a level is kept for the next solve, also after one with another; other prescribed unknowns need another one
     division.solve(A @ exact, diagonal=A.diagonal(), preconditioner="chebyshev")
     again = division.solve(A @ exact, diagonal=A.diagonal(), preconditioner=level, relative=1e-11)
     assert again.iterations == found.iterations and abs(again.x - exact).max() < SOLVED * abs(exact).max()
