@@ -8,6 +8,8 @@ the nodes as points (bake-off problem 5).
     python3 scripts/scale_parts.py --devices cuda:0 --cells 107x107x107 --form poisson.json
     python3 scripts/scale_parts.py --devices cuda:0,cuda:1 --millions 0.3,1,2,5,10,40    # what the model says of each
 
+`--two-levels` solves whole systems by each preconditioner.
+
 A box of boxes, of six tetrahedra or one hexahedron each, is divided in slabs along its third side, one a device;
 `--all` times all numbers of the devices, on boxes that grow with them and on the given one; `--millions` times them on
 boxes of a number of unknowns, next to what the model by which `divide` decides says. Two numbers of iterations
@@ -38,15 +40,15 @@ LINES = {"strategy": "factorised_lines", "cells": 1, "literal_tables": False}
 EDGES = [(2, 3), (1, 3), (1, 2), (0, 3), (0, 2), (0, 1)]
 
 
-def form():
+def form(degree=2, bilinear=False):
     import ufl
     from basix.ufl import element
     from kingpost.export import dumps, export_form
 
     mesh = ufl.Mesh(element("Lagrange", "tetrahedron", 1, shape=(3,)))
-    space = ufl.FunctionSpace(mesh, element("Lagrange", "tetrahedron", 2))
-    u, v = ufl.Coefficient(space), ufl.TestFunction(space)
-    return dumps(export_form(ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx, names={u: "u"}))
+    space = ufl.FunctionSpace(mesh, element("Lagrange", "tetrahedron", degree))
+    u, v = ufl.TrialFunction(space) if bilinear else ufl.Coefficient(space), ufl.TestFunction(space)
+    return dumps(export_form(ufl.inner(ufl.grad(u), ufl.grad(v)) * ufl.dx, names={} if bilinear else {u: "u"}))
 
 
 def number(at, shape):
@@ -149,6 +151,35 @@ class Problem:
             yield (side, side, parts * max(1, round(side / parts)))
 
 
+def coarse_space(arrays, n, matrix):
+    """P1 for P2: values at vertices, and means on edges."""
+    dofs, nodes = arrays["p2_dofs"], arrays["x_dofs"]
+    columns, weights = np.zeros((n, 2), "i4"), np.zeros((n, 2))
+    columns[dofs[:, :4], 0], weights[dofs[:, :4], 0] = nodes, 1.0
+    for place, ends in enumerate(EDGES):
+        columns[dofs[:, 4 + place]], weights[dofs[:, 4 + place]] = nodes[:, ends], 0.5
+    used, starts = weights != 0.0, np.concatenate([[0], np.cumsum((weights != 0.0).sum(axis=1))])
+    return kingpost.CoarseSpace(matrix, kingpost.Csr(starts, columns[used], weights[used]))
+
+
+def preconditioned(problem, devices, counts):
+    """Solves to 1e-8 by each preconditioner, the second one of two."""
+    arrays, owners, n, fixed = box(counts, len(devices))
+    division, diagonal = problem.on(devices).divide(owners=owners, u=np.zeros(n), **arrays), np.zeros(n)
+    kingpost.jit(form(2, True), devices=devices, matrix="diagonal").divide(like=division)(diagonal)
+    p1 = kingpost.jit(form(1, True), devices=devices, matrix="sparse")
+    coarse = coarse_space(arrays, n, p1.divide(like=division, p1_dofs=arrays["x_dofs"]).assemble())
+    found = {"devices": devices, "unknowns": n, "coarse": coarse.size}
+    for name, one in {"jacobi": "jacobi", "chebyshev": "chebyshev", "two levels": coarse}.items():
+        given = {"fixed": fixed, "diagonal": diagonal, "preconditioner": one, "relative": 1e-8}
+        first, second = (division.solve(np.ones(n), **given) for _ in range(2))
+        found[name] = {"iterations": second.iterations, "seconds": second.seconds, "setup": first.setup_seconds}
+        of_jacobi = found.setdefault("x", second.x)
+        found[name]["from_jacobi"] = float(abs(second.x - of_jacobi).max() / abs(of_jacobi).max())
+    del found["x"]
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--devices", default="c", help="names, with commas between them")
@@ -157,6 +188,7 @@ def main():
     parser.add_argument("--no-overlap", action="store_true", help="compute each cell once, and exchange what it adds")
     parser.add_argument("--all", action="store_true", help="all numbers of devices, weak and strong; cells are those of all")
     parser.add_argument("--millions", help="times boxes of a number of million unknowns, with commas between them")
+    parser.add_argument("--two-levels", action="store_true", help="whole solves by each preconditioner, with UFL")
     parser.add_argument("--form", type=pathlib.Path, help="a file that --write-form wrote, where UFL is missing")
     parser.add_argument("--write-form", type=pathlib.Path, metavar="FILE", help="write the form and end")
     args = parser.parse_args()
@@ -172,6 +204,9 @@ def main():
     overlap = not args.no_overlap
     kind = "Q6 hexahedra" if args.hexahedra else "P2 tetrahedra"
     print(json.dumps({"form": kind, "difference": problem.difference(devices, overlap)}), flush=True)
+    if args.two_levels:
+        print(json.dumps(preconditioned(problem, devices, counts)), flush=True)
+        return
     cases = [(devices, counts)]
     if args.millions:
         boxes = list(problem.sizes(map(float, args.millions.split(",")), len(devices)))
