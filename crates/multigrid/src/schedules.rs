@@ -196,7 +196,7 @@ fn nodes(kernel: &Kernel, dimension: Dimension) -> Vec<Vec<String>> {
 }
 
 /// Pieces of rows of the mesh, a node or patch a work-item.
-fn rows(s: &mut Schedule, blocks: &[String], length: i64) -> Steps {
+pub(crate) fn rows(s: &mut Schedule, blocks: &[String], length: i64) -> Steps {
     let Some(row) = blocks.last() else { return Ok(()) };
     let [group, inner] = [format!("{row}_group"), format!("{row}_in")];
     let (outer, inside) = (Some(group.clone()), Some(inner.clone()));

@@ -2,12 +2,13 @@
 
 use super::kernels::{StokesOperation, program};
 use super::line::StokesLine;
+use super::patch::PatchLine;
 use crate::arguments::taken;
 use crate::hierarchy::fits;
 use crate::on_mesh::upload;
 use crate::texts::{Vectors, compiled, narrow_and_widen};
 use crate::{Element, MultigridError, Precision};
-use kingpost_runtime::{Arg, Buffer, Device, Executable, buffer_of};
+use kingpost_runtime::{Arg, Backend, Buffer, Device, Executable, buffer_of};
 use kingpost_solve::{Call, Operator, Queue};
 
 /// The highest degree: blocks of the Schur complement have (k + 1)^d rows, whose eigenvectors are
@@ -141,6 +142,29 @@ impl Level {
     }
 }
 
+/// The kernels of a step of the smoother. Both have the same results up to roundings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StokesSmoother {
+    /// Residuals of the whole mesh, then the solutions on the patches of a colour.
+    Global,
+    /// Both in one kernel, which reads what it needs around a patch, and writes another vector.
+    Fused,
+}
+
+impl StokesSmoother {
+    /// The fastest that is known of a device's kind.
+    #[must_use]
+    pub const fn fastest(_backend: Backend, _element: Element, _precision: Precision) -> Self {
+        Self::Global
+    }
+}
+
+/// What a fused step launches for a colour.
+struct Fused {
+    smooth: Executable,
+    keep: Executable,
+}
+
 /// Nested meshes of the unit square or cube on a device, from two cells a side to the finest one,
 /// with the kernels of their levels.
 pub struct StokesHierarchy<'d> {
@@ -148,6 +172,7 @@ pub struct StokesHierarchy<'d> {
     element: Element,
     steps: [u32; 2],
     solve: Executable,
+    fused: Option<Fused>,
     prolongate: Executable,
     restrict: Executable,
     tables: Vec<(&'static str, Buffer)>,
@@ -172,6 +197,22 @@ impl<'d> StokesHierarchy<'d> {
         precision: Precision,
         steps: [u32; 2],
     ) -> Result<Self, MultigridError> {
+        let smoother = StokesSmoother::fastest(device.info().backend, element, precision);
+        Self::with_smoother(device, element, cells, precision, steps, smoother)
+    }
+
+    /// The same with the kernels of a smoother instead of the fastest that are known.
+    ///
+    /// # Errors
+    /// As [`Self::new`], and patches that do not fit into the device's local memory.
+    pub fn with_smoother(
+        device: &'d dyn Device,
+        element: Element,
+        cells: usize,
+        precision: Precision,
+        steps: [u32; 2],
+        smoother: StokesSmoother,
+    ) -> Result<Self, MultigridError> {
         check(element)?;
         if steps == [0, 0] {
             return Err(MultigridError::NoSteps);
@@ -189,24 +230,20 @@ impl<'d> StokesHierarchy<'d> {
             let operator = StokesOperator::with(device, element, 1 << log, precision)?;
             Ok(Level { operator, x: vector()?, b: vector()?, r: vector()? })
         };
-        let line = StokesLine::new(element.degree)?;
-        let of = |name, values: &[f64]| Ok::<_, MultigridError>((name, upload(device, values, precision)?));
         Ok(Self {
             device,
             element,
             steps,
             solve: made(StokesOperation::Solve)?,
+            fused: match smoother {
+                StokesSmoother::Global => None,
+                StokesSmoother::Fused => {
+                    Some(Fused { smooth: made(StokesOperation::Smooth)?, keep: made(StokesOperation::Keep)? })
+                }
+            },
             prolongate: made(StokesOperation::Prolongate)?,
             restrict: made(StokesOperation::Restrict)?,
-            tables: vec![
-                of("T", &line.normal_modes.entries)?,
-                of("S", &line.modes.entries)?,
-                of("E", &line.derivatives.entries)?,
-                of("W", &line.inverses(element.dimension))?,
-                of("Z", &line.complement(element.dimension))?,
-                of("P", &line.prolongation.entries)?,
-                of("C", &line.continuous_prolongation.entries)?,
-            ],
+            tables: tables(device, element, precision)?,
             vectors: Vectors::new(device, precision)?,
             narrow_and_widen: match precision {
                 Precision::Double => None,
@@ -259,27 +296,54 @@ impl<'d> StokesHierarchy<'d> {
         [b, x]
     }
 
+    /// The kernels of its smoother on meshes of more than two cells a side.
+    #[must_use]
+    pub const fn smoother(&self) -> StokesSmoother {
+        match self.fused {
+            None => StokesSmoother::Global,
+            Some(_) => StokesSmoother::Fused,
+        }
+    }
+
     /// The patches of one colour after the other: bit `a` of a colour is that of the first cell of
     /// its patches along axis `a`.
     fn smooth_in<'a>(&'a self, At { level, x, b }: At<'a>, queue: &mut Queue<'a>) {
-        let cells = level.operator.cells;
-        for colour in 0..1_i64 << self.element.dimension.axes() {
-            if cells == 2 && colour > 0 {
-                return; // one patch
+        let (n, r) = (level.operator.cells, &level.r);
+        let colours = match n {
+            2 => 1, // one patch
+            _ => 1_i64 << self.element.dimension.axes(),
+        };
+        let Some(Fused { smooth, keep }) = self.fused.as_ref().filter(|_| n > 2) else {
+            for colour in 0..colours {
+                queue.push(level.operator.residual([1.0, 1.0], [x, b, r]));
+                queue.push(self.of_colour(&self.solve, (n, colour), &[("x", x), ("r", r)]));
             }
-            queue.push(level.operator.residual([1.0, 1.0], [x, b, &level.r]));
-            let of_axis = |axis: i64| Arg::Param(colour >> axis & 1);
-            let mut args = vec![
-                ("n", Arg::Param(cells as i64)),
-                ("c0", of_axis(0)),
-                ("c1", of_axis(1)),
-                ("c2", of_axis(2)),
-                ("x", Arg::Buffer(x)),
-                ("r", Arg::Buffer(&level.r)),
-            ];
-            args.extend(self.table_args());
-            queue.push(Call::new(&self.solve, taken(&self.solve, args)));
+            return;
+        };
+        // patches read what others of their colour replace; after an even number of colours it is in x
+        let [mut from, mut to] = [x, r];
+        for colour in 0..colours {
+            queue.push(self.of_colour(smooth, (n, colour), &[("x", from), ("b", b), ("y", to)]));
+            if colour > 0 {
+                queue.push(self.of_colour(keep, (n, colour), &[("x", from), ("y", to)]));
+            }
+            [from, to] = [to, from];
         }
+    }
+
+    /// A kernel on the patches of a colour.
+    fn of_colour<'a>(
+        &'a self,
+        kernel: &'a Executable,
+        (cells, colour): (usize, i64),
+        vectors: &[(&'a str, &'a Buffer)],
+    ) -> Call<'a> {
+        let of_axis = |axis: i64| Arg::Param(colour >> axis & 1);
+        let mut args =
+            vec![("n", Arg::Param(cells as i64)), ("c0", of_axis(0)), ("c1", of_axis(1)), ("c2", of_axis(2))];
+        args.extend(vectors.iter().map(|(name, vector)| (*name, Arg::Buffer(vector))));
+        args.extend(self.table_args());
+        Call::new(kernel, taken(kernel, args))
     }
 
     fn table_args<'a>(&'a self) -> impl Iterator<Item = (&'a str, Arg<'a>)> {
@@ -349,6 +413,29 @@ impl Operator for StokesCycle<'_, '_> {
             }
         }
     }
+}
+
+/// Matrices that kernels take by name, those that are part of their code too.
+fn tables(
+    device: &dyn Device,
+    element: Element,
+    precision: Precision,
+) -> Result<Vec<(&'static str, Buffer)>, MultigridError> {
+    let line = StokesLine::new(element.degree)?;
+    let patch = PatchLine::new(&line);
+    let (inverses, complement) = (line.inverses(element.dimension), line.complement(element.dimension));
+    let of_line = [
+        ("T", &line.normal_modes.entries),
+        ("S", &line.modes.entries),
+        ("E", &line.derivatives.entries),
+        ("W", &inverses),
+        ("Z", &complement),
+        ("P", &line.prolongation.entries),
+        ("C", &line.continuous_prolongation.entries),
+    ];
+    let of_patch = patch.by_name().map(|(name, matrix)| (name, &matrix.entries));
+    let all = of_line.into_iter().chain(of_patch);
+    all.map(|(name, values)| Ok((name, upload(device, values, precision)?))).collect()
 }
 
 /// A buffer of zeros.

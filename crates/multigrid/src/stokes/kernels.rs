@@ -1,13 +1,16 @@
 //! The kernels of Stokes' equations as texts, and how they are mapped onto a device.
 
 use super::StokesLine;
+use super::patch::PatchLine;
 use crate::kernels::of_text;
 use crate::lines::{in_patches, place_lanes, read_line, share};
-use crate::schedules::mapped;
-use crate::{Dimension, Element, MultigridError, Precision, Steps};
+use crate::schedules::{mapped, rows};
+use crate::{Dimension, Element, MultigridError, Precision};
 use kingpost_codegen::{Options, Program, generate};
 use kingpost_ir::{AddressSpace, AxisTag};
-use kingpost_primitives::primitives::{AliasStorage, FixArgument, MakeAtomic, SetAddressSpace, Tag};
+use kingpost_primitives::primitives::{
+    AliasStorage, FixArgument, MakeAtomic, SetAddressSpace, SkipZeroTerms, Tag,
+};
 use kingpost_primitives::{Schedule, ScheduleSteps, Selection};
 use kingpost_runtime::Backend;
 
@@ -18,6 +21,10 @@ pub enum StokesOperation {
     Residual,
     /// `x += A^-1 r` on the patches of a colour.
     Solve,
+    /// `y = x + A^-1 (b - A x)` on the patches of a colour, with the residual inside each.
+    Smooth,
+    /// `y = x` on the cells that are in no patch of a colour.
+    Keep,
     /// `x += P xc`, of a level with half as many cells a side.
     Prolongate,
     /// `rc += P^T r`.
@@ -79,6 +86,22 @@ const SOLVE_3D: [Nest; 28] = [
     (2, &["g3"]),
 ];
 
+/// Residuals of a patch before its solution: each component along its own axis, then across the
+/// others. They have the numbers after those of the solution.
+const RESIDUALS_2D: [Nest; 4] = [(0, &[]), (1, &["u0", "u0_1"]), (1, &[]), (0, &["u1", "u1_0"])];
+
+const RESIDUALS_3D: [Nest; 9] = [
+    (0, &[]),
+    (1, &["u0", "u0_1"]),
+    (2, &["u0", "u0_2"]),
+    (1, &[]),
+    (0, &["u1", "u1_0"]),
+    (2, &["u1", "u1_2"]),
+    (2, &[]),
+    (0, &["u2", "u2_0"]),
+    (1, &["u2", "u2_1"]),
+];
+
 /// Arrays that take turns in local memory.
 const TURNS_2D: [&[&str]; 6] =
     [&["a0", "w0"], &["v0", "f0"], &["a1", "w1"], &["v1", "f1"], &["a2", "q"], &["s", "f2"]];
@@ -93,9 +116,30 @@ const TURNS_3D: [&[&str]; 8] = [
     &["b3", "q", "g3"],
 ];
 
+/// The same with residuals before.
+const SMOOTH_TURNS_2D: [&[&str]; 6] = [
+    &["u0", "u1", "a0", "w0"],
+    &["r0", "v0", "f0"],
+    &["u0_1", "u1_0", "a1", "w1"],
+    &["r1", "v1", "f1"],
+    &["a2", "q"],
+    &["r2", "s", "f2"],
+];
+const SMOOTH_TURNS_3D: [&[&str]; 8] = [
+    &["u0", "u1", "u2", "a0", "v0", "f0"],
+    &["r0", "b0", "w0", "g0"],
+    &["u0_1", "u1_0", "u2_0", "a1", "v1", "f1"],
+    &["r1", "b1", "w1", "g1"],
+    &["u0_2", "u1_2", "u2_1", "a2", "v2", "f2"],
+    &["r2", "b2", "w2", "g2"],
+    &["a3", "s", "f3"],
+    &["r3", "b3", "q", "g3"],
+];
+
 impl StokesOperation {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Residual, Self::Solve, Self::Prolongate, Self::Restrict];
+    pub const ALL: [Self; 6] =
+        [Self::Residual, Self::Solve, Self::Smooth, Self::Keep, Self::Prolongate, Self::Restrict];
 
     const fn text(self, dimension: Dimension) -> &'static str {
         match (self, dimension) {
@@ -103,12 +147,36 @@ impl StokesOperation {
             (Self::Residual, Dimension::Three) => include_str!("../../kernels/stokes_residual_3d.kingpost"),
             (Self::Solve, Dimension::Two) => include_str!("../../kernels/stokes_solve_2d.kingpost"),
             (Self::Solve, Dimension::Three) => include_str!("../../kernels/stokes_solve_3d.kingpost"),
+            (Self::Smooth, Dimension::Two) => include_str!("../../kernels/stokes_smooth_2d.kingpost"),
+            (Self::Smooth, Dimension::Three) => include_str!("../../kernels/stokes_smooth_3d.kingpost"),
+            (Self::Keep, Dimension::Two) => include_str!("../../kernels/stokes_keep_2d.kingpost"),
+            (Self::Keep, Dimension::Three) => include_str!("../../kernels/stokes_keep_3d.kingpost"),
             (Self::Prolongate, Dimension::Two) => include_str!("../../kernels/stokes_prolongate_2d.kingpost"),
             (Self::Prolongate, Dimension::Three) => {
                 include_str!("../../kernels/stokes_prolongate_3d.kingpost")
             }
             (Self::Restrict, Dimension::Two) => include_str!("../../kernels/stokes_restrict_2d.kingpost"),
             (Self::Restrict, Dimension::Three) => include_str!("../../kernels/stokes_restrict_3d.kingpost"),
+        }
+    }
+
+    /// Arrays that take turns in local memory.
+    const fn turns(self, dimension: Dimension) -> &'static [&'static [&'static str]] {
+        match (self, dimension) {
+            (Self::Solve, Dimension::Two) => &TURNS_2D,
+            (Self::Solve, Dimension::Three) => &TURNS_3D,
+            (Self::Smooth, Dimension::Two) => &SMOOTH_TURNS_2D,
+            (Self::Smooth, Dimension::Three) => &SMOOTH_TURNS_3D,
+            (Self::Residual | Self::Keep | Self::Prolongate | Self::Restrict, _) => &[],
+        }
+    }
+
+    /// From which nest on the loops over lines are around those along them in the text already.
+    fn ordered_from(self, dimension: Dimension) -> usize {
+        match self {
+            Self::Residual => 0,
+            Self::Smooth => Self::Solve.nests(dimension).len(),
+            Self::Solve | Self::Keep | Self::Prolongate | Self::Restrict => usize::MAX,
         }
     }
 
@@ -121,11 +189,24 @@ impl StokesOperation {
             (Self::Residual, _) => (0..axes).chain([0]).map(|axis| (axis, &[][..])).collect(),
             (Self::Solve, Dimension::Two) => SOLVE_2D.to_vec(),
             (Self::Solve, Dimension::Three) => SOLVE_3D.to_vec(),
+            (Self::Smooth, Dimension::Two) => after_residuals(&SOLVE_2D, &RESIDUALS_2D),
+            (Self::Smooth, Dimension::Three) => after_residuals(&SOLVE_3D, &RESIDUALS_3D),
+            (Self::Keep, _) => Vec::new(),
             (Self::Prolongate, _) => lines(axes - 1, axes * (axes + 1)),
             // values that are added under a condition keep the order of the text
             (Self::Restrict, _) => lines(0, axes * (axes + 1)),
         }
     }
+}
+
+/// The nests of a solution whose first ones read residuals of local memory, and then those of
+/// residuals.
+fn after_residuals(solve: &[Nest], residuals: &[Nest]) -> Vec<Nest> {
+    const READ: [&[&str]; 4] = [&["r0"], &["r1"], &["r2"], &["r3"]];
+    let first = solve.iter().take_while(|(_, read)| read.is_empty()).zip(READ);
+    let first: Vec<Nest> = first.map(|((axis, _), read)| (*axis, read)).collect();
+    let rest = solve[first.len()..].iter().copied();
+    first.iter().copied().chain(rest).chain(residuals.iter().copied()).collect()
 }
 
 /// Elements with as many nodes along a line as there are unknowns along the axis of a component.
@@ -155,6 +236,9 @@ pub fn schedule(
         }
         match backend {
             Backend::C => Ok(()),
+            Backend::OpenCl | Backend::Cuda if operation == StokesOperation::Keep => {
+                Ok(rows(s, &["i".to_owned()], WORK_ITEMS as i64)?)
+            }
             Backend::OpenCl | Backend::Cuda => lines(s, (operation, element, precision), blocks),
         }
     })
@@ -181,24 +265,31 @@ fn lines(
     blocks: &[String],
 ) -> Result<(), MultigridError> {
     let axes = element.dimension.axes();
-    fix_matrices(s, element, precision)?;
+    fix_matrices(s, (operation, element, precision))?;
+    let ordered = operation.ordered_from(element.dimension);
     let mut lanes = vec![Vec::new(); axes - 1];
     for (at, (axis, read)) in operation.nests(element.dimension).into_iter().enumerate() {
         let name = |axis: usize| format!("{}_{at}", ["i", "j", "k"][axis]);
         let others: Vec<String> = (0..axes).rev().filter(|other| *other != axis).map(name).collect();
-        if operation != StokesOperation::Residual {
+        if at < ordered {
             s.reorder(others.iter().cloned().chain([name(axis)]))?;
         }
         let line = name(if axis == 0 { 1 } else { 0 }); // the innermost of the others
         read.iter().try_for_each(|array| read_line(s, array, &line, &name(axis)))?;
         lanes.iter_mut().zip(others.into_iter().rev()).for_each(|(lanes, lane)| lanes.push(lane));
     }
+    if operation == StokesOperation::Smooth {
+        // after the reads of lines, which are as a whole where all terms are
+        skip_zeros(s, element)?;
+    }
     let local = share(s, 2)?;
     let side = match operation {
         StokesOperation::Residual => element.degree + 1,
-        StokesOperation::Solve | StokesOperation::Prolongate | StokesOperation::Restrict => {
-            2 * element.degree + 2
-        }
+        StokesOperation::Solve
+        | StokesOperation::Smooth
+        | StokesOperation::Keep
+        | StokesOperation::Prolongate
+        | StokesOperation::Restrict => 2 * element.degree + 2,
     };
     let of_block = side.pow(axes as u32 - 1);
     if let Some(block) = blocks.last().filter(|_| 2 * of_block <= WORK_ITEMS) {
@@ -206,34 +297,26 @@ fn lines(
         s.apply(Tag::all([inner], AxisTag::Local(axes as u8 - 1)))?;
         s.rename_loop(group, block.as_str())?;
     }
-    if operation == StokesOperation::Solve {
-        take_turns(s, element.dimension)?;
+    for turn in operation.turns(element.dimension) {
+        s.apply(AliasStorage::new(turn.iter().copied(), format!("in_turn_{}", turn[0])))?;
     }
     place_lanes(s, &lanes, blocks)?;
     Ok(())
 }
 
-fn take_turns(s: &mut Schedule, dimension: Dimension) -> Steps {
-    let turns: &[&[&str]] = match dimension {
-        Dimension::Two => &TURNS_2D,
-        Dimension::Three => &TURNS_3D,
-    };
-    for turn in turns {
-        s.apply(AliasStorage::new(turn.iter().copied(), format!("in_turn_{}", turn[0])))?;
-    }
-    Ok(())
-}
-
 /// Matrices whose entries all work-items read together, as tables of constant memory.
-fn fix_matrices(s: &mut Schedule, element: Element, precision: Precision) -> Result<(), MultigridError> {
+fn fix_matrices(
+    s: &mut Schedule,
+    (operation, element, precision): (StokesOperation, Element, Precision),
+) -> Result<(), MultigridError> {
     let line = StokesLine::new(element.degree)?;
-    let known = [
-        ("T", &line.normal_modes),
-        ("S", &line.modes),
-        ("A", &line.stiffness),
-        ("M", &line.mass),
-        ("G", &line.gradient),
-    ];
+    let patch = PatchLine::new(&line);
+    let mut known = vec![("T", &line.normal_modes), ("S", &line.modes)];
+    if operation == StokesOperation::Smooth {
+        known.extend(patch.by_name());
+    } else {
+        known.extend([("A", &line.stiffness), ("M", &line.mass), ("G", &line.gradient)]);
+    }
     for (name, matrix) in known {
         if s.kernel().var(name).is_none() {
             continue;
@@ -244,6 +327,17 @@ fn fix_matrices(s: &mut Schedule, element: Element, precision: Precision) -> Res
         };
         s.apply(FixArgument::real(name, matrix.entries.iter().map(rounded)))?;
         s.apply(SetAddressSpace::new(name, AddressSpace::Constant))?;
+    }
+    Ok(())
+}
+
+/// Leaves out the terms of residuals that their sparse matrices make zero.
+fn skip_zeros(s: &mut Schedule, element: Element) -> Result<(), MultigridError> {
+    let patch = PatchLine::new(&StokesLine::new(element.degree)?);
+    for (name, matrix) in patch.by_name() {
+        if matrix.entries.contains(&0.0) {
+            s.apply(SkipZeroTerms { insns: Selection::Reads(name.into()) })?;
+        }
     }
     Ok(())
 }

@@ -26,9 +26,10 @@
 mod hierarchy;
 mod kernels;
 mod line;
+mod patch;
 mod solver;
 
-pub use hierarchy::{StokesCycle, StokesHierarchy, StokesOperator, numbers};
+pub use hierarchy::{StokesCycle, StokesHierarchy, StokesOperator, StokesSmoother, numbers};
 pub use kernels::{StokesOperation, program, schedule};
 pub use line::StokesLine;
 pub use solver::{SourceTerm, StokesSolver};

@@ -6,8 +6,8 @@
 use crate::reference::{Random, devices, element, largest};
 use crate::stokes_reference::{Mesh, Sparse};
 use kingpost_multigrid::stokes::{
-    SourceTerm, StokesCycle, StokesHierarchy, StokesLine, StokesOperation, StokesOperator, StokesSolver,
-    program,
+    SourceTerm, StokesCycle, StokesHierarchy, StokesLine, StokesOperation, StokesOperator, StokesSmoother,
+    StokesSolver, program,
 };
 use kingpost_multigrid::{Dimension, MultigridError, Precision};
 use kingpost_runtime::cuda::nvrtc;
@@ -253,6 +253,57 @@ fn what_is_no_problem_is_refused() {
     for (component, along) in [(2, vec![s as fn(f64) -> f64; 2]), (0, vec![s; 3])] {
         let refused = solver.set_source(&[SourceTerm { component, factor: 1.0, along }]).err();
         assert!(matches!(refused, Some(MultigridError::Source { .. })), "{refused:?}");
+    }
+}
+
+/// Steps on vectors that are no zeros at the start, of all colours, also where each patch of a colour
+/// is at both ends of the mesh, or at none.
+#[test]
+fn a_fused_step_is_that_of_residuals_before_solutions() {
+    let cases = [
+        (Dimension::Two, 1, 4, Precision::Double),
+        (Dimension::Two, 2, 8, Precision::Double),
+        (Dimension::Two, 3, 4, Precision::Single),
+        (Dimension::Three, 1, 4, Precision::Double),
+        (Dimension::Three, 1, 8, Precision::Single),
+        (Dimension::Three, 2, 4, Precision::Double),
+    ];
+    for (dimension, degree, cells, precision) in cases {
+        let mesh = Mesh { axes: dimension.axes(), m: degree + 1, cells };
+        let [b, start] = [random(mesh, 5), random(mesh, 9)];
+        for device in devices() {
+            let step = |smoother| {
+                let element = element(dimension, degree);
+                let levels =
+                    StokesHierarchy::with_smoother(&*device, element, cells, precision, [1, 1], smoother)
+                        .unwrap();
+                assert_eq!(levels.smoother(), smoother);
+                let [of_b, of_x] = levels.vectors();
+                match precision {
+                    Precision::Double => {
+                        upload_values(&*device, of_b, &b).unwrap();
+                        upload_values(&*device, of_x, &start).unwrap();
+                        levels.smooth().unwrap();
+                        download_values::<f64>(&*device, of_x).unwrap()
+                    }
+                    Precision::Single => {
+                        let single = |values: &[f64]| values.iter().map(|x| *x as f32).collect::<Vec<_>>();
+                        upload_values(&*device, of_b, &single(&b)).unwrap();
+                        upload_values(&*device, of_x, &single(&start)).unwrap();
+                        levels.smooth().unwrap();
+                        let found: Vec<f32> = download_values(&*device, of_x).unwrap();
+                        found.into_iter().map(f64::from).collect()
+                    }
+                }
+            };
+            let [global, fused] = [StokesSmoother::Global, StokesSmoother::Fused].map(step);
+            let off = largest(&fused, &global);
+            // condition of patches times what is rounded
+            let most = if precision == Precision::Double { 1e-11 } else { 1e-3 };
+            let what = format!("{dimension:?} RT{degree} {precision:?} on {}", device.info().name);
+            println!("{what}: {off}");
+            assert!(off < most, "{what}: {off}");
+        }
     }
 }
 
