@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
 use crate::support::{compiled, is_long_run};
+use kingpost::analysis::stats::statistics;
 use kingpost::codegen::{Options, generate};
 use kingpost::forms::CellKernel;
 use kingpost::forms::import::{Imported, from_json, from_json_with};
@@ -11,8 +12,8 @@ use kingpost::forms::lowering::{LoweredRole, MatrixResult, TabulatedOptions};
 use kingpost::forms::numbering::NumberingOrder;
 use kingpost::forms::program::CellProgram;
 use kingpost::forms::strategies::{
-    FactorisedCells, MultiLevelTiling, PointTiles, SingleCell, StagedCells, StagedTiling, SummedCells,
-    is_functional, tensor_dimension,
+    FactorisedCells, FactorisedLines, MultiLevelTiling, PointTiles, SingleCell, StagedCells, StagedTiling,
+    SummedCells, is_functional, tensor_dimension,
 };
 use kingpost::forms::tabulated::{Precision, Role, Space};
 use kingpost::forms::tiling::{TilingParameters, TilingSizes};
@@ -141,6 +142,42 @@ macro_rules! samples {
 samples! {
     block_stokes 3, curl_curl 3, energy 9, face_penalty 3, hyperelasticity 2, interior_penalty 11, laplace 5,
     laplace_matrix 3, mixed_poisson 3, stokes 3, vector_mass 5,
+}
+
+/// Tables of cubes are products in any precision, with numbers that are real or complex: sums take
+/// as many operations in `f32` as in `f64`.
+#[test]
+fn sums_are_factorised_in_every_precision() {
+    // sums of some hundred products in f32, with tables of six digits
+    let runs = [(Precision::F64, None), (Precision::F32, Some(2e-5)), (Precision::C128, Some(TOLERANCE))];
+    let mut operations = Vec::new();
+    for (scalar, tolerance) in runs {
+        let mut form = from_json(&read("collocated")).unwrap().form;
+        form.scalar = scalar;
+        let imported = Imported::new(form, &TabulatedOptions::default()).unwrap();
+        let lowered = &imported.kernels[0];
+        let (memory, outputs) = (memory(&imported, 0, 1), outputs(&imported, 0));
+        let mut expected = memory.clone();
+        interpret(&lowered.kernel, &mut expected).unwrap();
+        let expected: Vec<f64> =
+            outputs.iter().flat_map(|name| expected.get(name).unwrap().to_f64()).collect();
+        for mapping in [
+            Mapping::from(FactorisedCells { cells: 4 }),
+            Mapping::from(FactorisedLines { cells: 2, literal_tables: false, factors: None }),
+        ] {
+            let (kernel, _) =
+                transform(lowered, &mapping).unwrap_or_else(|e| panic!("{scalar:?}, {mapping}: {e}"));
+            for (place, tolerance) in ["c", "opencl"].iter().flat_map(|place| Some((place, tolerance?))) {
+                let error = RelativeError::between(&found(&kernel, &memory, &outputs, place), &expected);
+                assert!(error.is_within(tolerance), "{scalar:?}, {mapping}, {place}: {error:?}");
+            }
+            operations.push((scalar, statistics(&kernel, memory.params()).unwrap().flops()));
+        }
+    }
+    let [of_f64, of_f32] = [Precision::F64, Precision::F32].map(|scalar| -> Vec<u64> {
+        operations.iter().filter(|(of, _)| *of == scalar).map(|(_, flops)| *flops).collect()
+    });
+    assert_eq!(of_f64, of_f32);
 }
 
 #[test]

@@ -9,7 +9,7 @@ pub(crate) struct Factor {
     pub(crate) divides: bool,
 }
 
-/// A product in one real type.
+/// A product in one real or complex type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Product {
     pub(crate) factors: Vec<Factor>,
@@ -18,11 +18,12 @@ pub(crate) struct Product {
 }
 
 impl Product {
-    /// The factors of an expression from left to right; `None` if its type is no real one. A
-    /// product in a narrower type is one factor: it is rounded before the others are joined.
+    /// The factors of an expression from left to right; `None` if its type is neither real nor
+    /// complex. A product in a narrower type is one factor: it is rounded before the others are
+    /// joined. One of real factors of a complex product is not, because its parts are as wide.
     pub(crate) fn of(kernel: &Kernel, e: &Expr) -> Option<Self> {
         let ty = match kernel.type_of(e, &[]) {
-            Ok(ExprType::Scalar(ty)) if ty.is_real() => ty,
+            Ok(ExprType::Scalar(ty)) if ty.is_real() || ty.is_complex() => ty,
             Ok(
                 ExprType::Scalar(_)
                 | ExprType::Bool
@@ -39,9 +40,10 @@ impl Product {
     }
 
     fn open(&mut self, kernel: &Kernel, e: &Expr) {
-        let opens = kernel.type_of(e, &[]) == Ok(ExprType::Scalar(self.ty));
+        let is_of = |ty| kernel.type_of(e, &[]) == Ok(ExprType::Scalar(ty));
+        let opens = is_of(self.ty);
         match e {
-            Expr::Binary(BinaryOp::Mul, a, b) if opens => {
+            Expr::Binary(BinaryOp::Mul, a, b) if opens || is_of(self.ty.part()) => {
                 self.open(kernel, a);
                 self.open(kernel, b);
             }
@@ -82,7 +84,10 @@ impl Product {
         let part = |divides| self.factors.iter().filter(move |f| f.divides == divides).map(|f| &f.value);
         let first = part(false).cloned().reduce(|a, b| a * b);
         let joins = first.is_some() && (part(false).count() > 1 || last.is_none());
-        let typed = first.as_ref().is_none_or(|e| kernel.type_of(e, &[]) == Ok(ExprType::Scalar(self.ty)));
+        let is_of = |e, ty| kernel.type_of(e, &[]) == Ok(ExprType::Scalar(ty));
+        // real factors are joined as such before a complex one
+        let real = last.is_some() && first.as_ref().is_some_and(|e| is_of(e, self.ty.part()));
+        let typed = real || first.as_ref().is_none_or(|e| is_of(e, self.ty));
         // factors of narrower types were joined to one of this type, which may no longer be among
         // them
         let first = if joins && !typed { self.widened(part(false)) } else { first };

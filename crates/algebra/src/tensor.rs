@@ -1,11 +1,51 @@
 //! Tables that are products of smaller ones.
 
+use kingpost_ir::ScalarType;
 use kingpost_steps::accuracy::is_near;
 
-/// How far an entry may be from the product, relative to the largest entry of its row and column
-/// ([`scales`](kingpost_steps::accuracy::scales)): the rounding errors of values that were computed as products,
-/// of at most 16 factors.
-pub(crate) const TOLERANCE: f64 = 1e-14;
+/// What the entries of a table are rounded to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entries {
+    Double,
+    Single,
+}
+
+impl Entries {
+    /// Those of a type of tables that are taken.
+    pub(crate) fn of(ty: ScalarType) -> Option<Self> {
+        [(ScalarType::F64, Self::Double), (ScalarType::F32, Self::Single)]
+            .into_iter()
+            .find_map(|(of, entries)| (of == ty).then_some(entries))
+    }
+
+    /// How far an entry may be from the product, relative to the largest entry of its row and column
+    /// ([`scales`](kingpost_steps::accuracy::scales)): the rounding errors of values that were computed as
+    /// products, of at most 16 factors.
+    pub(crate) const fn tolerance(self) -> f64 {
+        match self {
+            Self::Double => 1e-14,
+            // of three factors: quotients of two entries, rounded
+            Self::Single => 1e-6,
+        }
+    }
+
+    /// The distance of 1 from the next number.
+    fn unit(self) -> f64 {
+        match self {
+            Self::Double => f64::EPSILON,
+            Self::Single => f64::from(f32::EPSILON),
+        }
+    }
+
+    fn rounded(self, factors: &mut [Vec<f64>]) {
+        match self {
+            Self::Double => {}
+            Self::Single => {
+                factors.iter_mut().flatten().for_each(|value| *value = f64::from(*value as f32));
+            }
+        }
+    }
+}
 
 /// An entry that is not the product of the factors.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +72,7 @@ pub(crate) struct Digits<'a> {
     pub(crate) values: &'a [f64],
     /// What the error of each entry is compared with.
     pub(crate) scales: &'a [f64],
+    pub(crate) entries: Entries,
 }
 
 /// A table that factors may be.
@@ -41,21 +82,25 @@ pub(crate) struct Matrix<'a> {
 }
 
 /// Whether factors differ by rounding only: their entries are quotients, each rounded a few times.
-fn near(a: &[f64], b: &[f64]) -> bool {
+fn near(a: &[f64], b: &[f64], unit: f64) -> bool {
     let largest = a.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 16.0 * f64::EPSILON * largest)
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 16.0 * unit * largest)
 }
 
 /// The sum that all rows of a matrix have, or else all columns, unless it is nearly zero.
-fn common_sum(values: &[f64], shape: &[usize]) -> Option<f64> {
+fn common_sum(values: &[f64], shape: &[usize], entries: Entries) -> Option<f64> {
     let [rows, columns] = *shape else { return None };
     let by_row = values.chunks(columns).map(|row| row.iter().sum::<f64>()).collect::<Vec<_>>();
     let column = |j: usize| (0..rows).map(|i| values[i * columns + j]).sum::<f64>();
     let by_column = (0..columns).map(column).collect::<Vec<_>>();
     [by_row, by_column].into_iter().find_map(|sums| {
         let first = *sums.first()?;
-        let same = sums.iter().all(|sum| (sum - first).abs() <= 1e-12 * first.abs());
-        (same && first.abs() > 1e-6).then_some(first)
+        let (apart, least) = match entries {
+            Entries::Double => (1e-12, 1e-6),
+            Entries::Single => (1e-5, 1e-3),
+        };
+        let same = sums.iter().all(|sum| (sum - first).abs() <= apart * first.abs());
+        (same && first.abs() > least).then_some(first)
     })
 }
 
@@ -96,7 +141,7 @@ impl Digits<'_> {
         parts
     }
 
-    /// The factors, if every entry is their product up to [`TOLERANCE`]. Equal factors are equal
+    /// The factors, if every entry is their product up to [`Entries::tolerance`]. Equal factors are equal
     /// bit by bit, and those that are `known` tables up to rounding are these.
     ///
     /// Formula: with `m` the largest entry and `e` its index, let `g_k(i) = T(e with i as part
@@ -128,14 +173,17 @@ impl Digits<'_> {
         self.scale(&mut factors, scale);
         let mut shared = factors.clone();
         self.share(&mut shared, known);
+        self.entries.rounded(&mut shared);
         if self.check(&shared).is_ok() {
             return Ok(shared);
         }
         let mut alike = factors.clone();
         self.share(&mut alike, &[]);
+        self.entries.rounded(&mut alike);
         if self.check(&alike).is_ok() {
             return Ok(alike);
         }
+        self.entries.rounded(&mut factors);
         self.check(&factors)?;
         Ok(factors)
     }
@@ -146,7 +194,7 @@ impl Digits<'_> {
         let mut rest = scale;
         let mut free = None;
         for (k, factor) in factors.iter_mut().enumerate() {
-            match common_sum(factor, &self.shape(k)) {
+            match common_sum(factor, &self.shape(k), self.entries) {
                 Some(sum) => {
                     factor.iter_mut().for_each(|value| *value /= sum);
                     rest *= sum;
@@ -154,8 +202,8 @@ impl Digits<'_> {
                 None => free = free.or(Some(k)),
             }
         }
-        let alike = factors.iter().all(|f| near(f, &factors[0]));
-        if (rest - 1.0).abs() <= 16.0 * f64::EPSILON {
+        let alike = factors.iter().all(|f| near(f, &factors[0], self.entries.unit()));
+        if (rest - 1.0).abs() <= 16.0 * self.entries.unit() {
             return; // what rounding left over
         }
         if alike && (rest > 0.0 || factors.len() % 2 == 1) {
@@ -175,7 +223,9 @@ impl Digits<'_> {
             let of_known = known.iter().filter(|m| m.shape == shape).map(|m| m.values);
             let of_table = before.iter().enumerate().filter(|(j, _)| self.shape(*j) == shape);
             let mut candidates = of_known.chain(of_table.map(|(_, f)| f.as_slice()));
-            if let Some(same) = candidates.find(|f| near(f, &after[0])).map(<[f64]>::to_vec) {
+            if let Some(same) =
+                candidates.find(|f| near(f, &after[0], self.entries.unit())).map(<[f64]>::to_vec)
+            {
                 after[0] = same;
             }
         }
@@ -185,7 +235,7 @@ impl Digits<'_> {
         let mut worst: Option<(f64, Deviation)> = None;
         for (at, (value, scale)) in self.values.iter().zip(self.scales).enumerate() {
             let product: f64 = self.parts(at).into_iter().zip(factors).map(|(part, f)| f[part]).product();
-            let fits = is_near(*value, product, TOLERANCE, *scale);
+            let fits = is_near(*value, product, self.entries.tolerance(), *scale);
             let apart = (value - product).abs() / scale;
             if !fits && worst.as_ref().is_none_or(|(most, _)| apart.total_cmp(most).is_gt()) {
                 worst = Some((apart, Deviation { index: self.index(at), value: *value, product }));
@@ -208,7 +258,7 @@ mod tests {
     ) -> Result<Vec<Vec<f64>>, Option<Deviation>> {
         let shape: Vec<usize> = axes.iter().map(|digits| digits.iter().map(|d| d.size).product()).collect();
         let scales = scales(values, &shape, &BTreeSet::from([0]));
-        Digits { axes, values, scales: &scales }.separate(known)
+        Digits { axes, values, scales: &scales, entries: Entries::Double }.separate(known)
     }
 
     fn axes<const A: usize>(sizes: [&[usize]; A]) -> Vec<Vec<Digit>> {
@@ -227,6 +277,22 @@ mod tests {
         assert_eq!(factors[0], factors[1]);
         let close = factors[0].iter().zip(a).all(|(f, a)| (f - a).abs() < 1e-15);
         assert!(close, "{factors:?}");
+    }
+
+    #[test]
+    fn rounded_entries_are_those_of_rounded_factors() {
+        let a = [0.9, 0.1, 0.4, 0.6, 0.2, 0.8];
+        let at = |q: usize, j: usize| a[2 * (q / 3) + j / 2] * a[2 * (q % 3) + j % 2];
+        let values: Vec<f64> = (0..36).map(|n| f64::from(at(n / 4, n % 4) as f32)).collect();
+        let axes = axes([&[3, 3], &[2, 2]]);
+        assert!(separate(&axes, &values, &[]).is_err());
+        let scales = vec![1.0; 36];
+        let digits = Digits { axes: &axes, values: &values, scales: &scales, entries: Entries::Single };
+        let factors = digits.separate(&[]).expect("a product");
+        assert_eq!(factors[0], factors[1]);
+        // 2e-7: quotients of two rounded entries
+        let close = factors[0].iter().zip(a).all(|(f, a)| (f - a).abs() < 2e-7);
+        assert!(close && factors[0].iter().all(|f| f64::from(*f as f32) == *f), "{factors:?}");
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl TensorContraction {
 }
 
 /// The contractions of a kernel whose tables are tensor products of two or three factors of one
-/// size, every entry to 1e-14 of the largest one; in textual order.
+/// size, every entry to 1e-14 of the largest one, or 1e-6 in `f32`; in textual order.
 pub fn tensor_contractions(kernel: &Kernel) -> Vec<TensorContraction> {
     let inames = |id| kernel.schedule().into_iter().find(|(i, _)| *i == id).map(|(_, loops)| loops);
     let insns = kernel.schedule().into_iter().map(|(id, _)| id);
@@ -71,7 +71,7 @@ fn contraction(kernel: &Kernel, insn: &Insn, loops: &[InameId]) -> Option<Tensor
     }
     let of_table = |a: &&Access| {
         let var = &kernel.vars[a.var];
-        matches!(var.kind, VarKind::Table(_)) && var.ty == ScalarType::F64
+        matches!(var.kind, VarKind::Table(_)) && [ScalarType::F64, ScalarType::F32].contains(&var.ty)
     };
     let mut tables = insn.rhs.loaded_factors().filter(of_table).filter_map(|a| match a.index.as_slice() {
         [Expr::Iname(first), Expr::Iname(second)] => Some((a, *first, *second)),

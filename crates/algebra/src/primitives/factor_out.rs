@@ -50,7 +50,7 @@ use std::fmt;
 /// no sum of infinities times terms of which one is zero.
 ///
 /// # Precondition
-/// The sum is one of reals, and computed in the type of what is updated. With `i` the inames of the
+/// The sum is one of reals or complex numbers, and computed in the type of what is updated. With `i` the inames of the
 /// sum, a factor `c` that goes mentions none of them, `{ i in c } = {}`; another one stays. The sum
 /// of a reduction has a term wherever it is evaluated.
 ///
@@ -121,7 +121,7 @@ const SUM: Obligation = Obligation::new("factor_out.sum", "what is factored is a
 /// Integers may not fit without the factor.
 const REAL: Obligation = Obligation::new(
     "factor_out.real",
-    "the terms are products of reals, in the type in which they are summed",
+    "the terms are products of reals or complex numbers, in the type in which they are summed",
 );
 
 /// There is something to take out.

@@ -1,10 +1,9 @@
 //! Replaces a table by a product of smaller ones.
 
-use crate::tensor::{Deviation, Digit, Digits, Matrix, TOLERANCE};
+use crate::tensor::{Deviation, Digit, Digits, Entries, Matrix};
 use kingpost_analysis::Analysis;
 use kingpost_ir::{
-    Access, AddressSpace, Affine, Atom, BinaryOp, Expr, InameId, Kernel, Layout, ScalarType, TableData,
-    VarId, VarKind, Variable,
+    Access, Affine, Atom, BinaryOp, Expr, InameId, Kernel, Layout, TableData, VarId, VarKind, Variable,
 };
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::keeps::Keeps;
@@ -48,10 +47,11 @@ use std::fmt;
 /// largest entry of row `i` or that of column `j`, whichever is smaller, every entry is the product of
 /// the entries of the factors, `|T(i, j) - A(i_0, j_0) B(i_1, j_1) …| <= 1e-14 R(i, j)`: the rounding
 /// errors of a table that was computed as a product. Where a result has one entry alone, `R` is that
-/// entry. Results are equal as far as tables are equal up to this tolerance.
+/// entry. Of a table of type `f32` it is 1e-6. Results are equal as far as tables are equal up to
+/// this tolerance.
 ///
 /// # Errors
-/// An unknown variable, one that is no table of type `f64`; sizes that do not fit the shape; an entry
+/// An unknown variable, one that is no table of type `f64` or `f32`; sizes that do not fit the shape; an entry
 /// that divides, or that a function, a condition or a minimum is computed of; an infinity or a nan; a
 /// table that is no such product, with the entry that is furthest from it.
 ///
@@ -97,7 +97,8 @@ impl fmt::Display for FactorTable {
 }
 
 /// The values are known.
-const TABLE: Obligation = Obligation::new("factor_table.table", "the variable is a table of type `f64`");
+const TABLE: Obligation =
+    Obligation::new("factor_table.table", "the variable is a table of type `f64` or `f32`");
 
 /// The digits count the entries.
 const SIZES: Obligation = Obligation::new(
@@ -108,7 +109,8 @@ const SIZES: Obligation = Obligation::new(
 /// The values are products.
 const PRODUCT: Obligation = Obligation::new(
     "factor_table.product",
-    "every entry is the product of the entries of the factors, up to 1e-14 of the largest one of its row and column",
+    "every entry is the product of the entries of the factors, up to 1e-14 of the largest one of its row and \
+     column, or 1e-6 in single precision",
 );
 
 /// An index stands in every factor.
@@ -150,10 +152,11 @@ impl Primitive for FactorTable {
         let var = lookup::var(kernel, &self.var)?;
         let table = &kernel.vars[var];
         let values = match &table.kind {
-            VarKind::Table(TableData::Real(values)) if table.ty == ScalarType::F64 => Some(values),
+            VarKind::Table(TableData::Real(values)) => Entries::of(table.ty).map(|of| (of, values)),
             VarKind::Table(_) | VarKind::Param | VarKind::Argument(_) | VarKind::Temporary => None,
         };
-        let values = TABLE.find(values, || format!("`{}` is no table of type f64", self.var))?;
+        let refused = || format!("`{}` is no table of type f64 or f32", self.var);
+        let (entries, values) = TABLE.find(values, refused)?;
         let count = self.check_sizes(table)?;
         let axes = self.axes(count)?;
         self.check_indices(kernel, var)?;
@@ -162,11 +165,12 @@ impl Primitive for FactorTable {
         let shape: Vec<usize> =
             self.sizes.iter().map(|sizes| sizes.iter().map(|n| *n as usize).product()).collect();
         let scales = linear_uses(analysis.expanded(), var)?.scales(&values, &shape);
-        let digits = Digits { axes: &axes, values: &values, scales: &scales };
-        let before = matrices_of_reals(kernel, table.space);
+        let digits = Digits { axes: &axes, values: &values, scales: &scales, entries };
+        let before = matrices(kernel, table);
         let known: Vec<Matrix<'_>> =
             before.iter().map(|(_, shape, values)| Matrix { shape: shape.clone(), values }).collect();
-        let found = PRODUCT.met(digits.separate(&known), |deviation| self.no_product(deviation))?;
+        let found = PRODUCT
+            .met(digits.separate(&known), |deviation| self.no_product(deviation, entries.tolerance()))?;
         let (mut tables, mut factors) = (Vec::<Variable>::new(), Vec::new());
         let mut kept: Vec<(usize, &Vec<f64>)> = Vec::new();
         for (k, values) in found.iter().enumerate() {
@@ -188,7 +192,7 @@ impl Primitive for FactorTable {
                     }
                     let kind = VarKind::Table(TableData::real(values.iter().copied()));
                     kept.push((tables.len(), values));
-                    tables.push(Variable::new(name, ScalarType::F64, kind, shape, table.space));
+                    tables.push(Variable::new(name, table.ty, kind, shape, table.space));
                     tables.len() - 1
                 }
             }));
@@ -223,7 +227,7 @@ impl Primitive for FactorTable {
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
         let tables = draw::tables(kernel);
-        let real = |name: &String| kernel.var(name).is_some_and(|v| kernel.vars[v].ty == ScalarType::F64);
+        let real = |name: &String| kernel.var(name).is_some_and(|v| Entries::of(kernel.vars[v].ty).is_some());
         let var = p.of(&tables.into_iter().filter(real).collect::<Vec<_>>())?;
         let shape = kernel.var(&var).map(|v| kernel.vars[v].shape.clone())?;
         let extents = shape.iter().map(Affine::as_constant).collect::<Option<Vec<_>>>()?;
@@ -296,14 +300,14 @@ impl FactorTable {
         Ok(())
     }
 
-    fn no_product(&self, deviation: Option<Deviation>) -> String {
+    fn no_product(&self, deviation: Option<Deviation>, tolerance: f64) -> String {
         match deviation {
             None => format!("`{}` holds nothing but zeros; keep it", self.var),
             Some(Deviation { index, value, product }) => {
                 let index: Vec<_> = index.iter().map(usize::to_string).collect();
                 format!(
                     "`{}[{}]` is {value}, and the product of the factors that give its largest entry is {product}, \
-                     needed within {TOLERANCE:e} of the largest entry of its row and column; reorder the table, or choose other sizes",
+                     needed within {tolerance:e} of the largest entry of its row and column; reorder the table, or choose other sizes",
                     self.var,
                     index.join(",")
                 )
@@ -374,13 +378,14 @@ impl TensorProduct {
     }
 }
 
-/// The matrices of type `f64` in an address space, which factors may be: their shapes and values.
-fn matrices_of_reals(kernel: &Kernel, space: AddressSpace) -> Vec<(VarId, Vec<usize>, Vec<f64>)> {
+/// The matrices of the type and address space of a table, which factors may be: their shapes and
+/// values.
+fn matrices(kernel: &Kernel, table: &Variable) -> Vec<(VarId, Vec<usize>, Vec<f64>)> {
     let matrices = kernel.vars.iter().filter_map(|(id, var)| {
         let VarKind::Table(TableData::Real(values)) = &var.kind else { return None };
         let extent = |e: &Affine| usize::try_from(e.as_constant()?).ok();
         let shape: Vec<usize> = var.shape.iter().map(extent).collect::<Option<_>>()?;
-        let fits = var.ty == ScalarType::F64 && var.space == space && shape.len() == 2;
+        let fits = var.ty == table.ty && var.space == table.space && shape.len() == 2;
         (fits && var.layout == Layout::default()).then(|| (id, shape, values.iter().map(|v| v.0).collect()))
     });
     matrices.collect()

@@ -6,7 +6,7 @@
 //! degrees of freedom of each part of a mixed element stay among its own columns.
 
 use super::{MatrixResult, TabulatedOptions};
-use crate::tabulated::{FormCell, Integral, Precision, Space, TabulatedForm, Values};
+use crate::tabulated::{FormCell, Integral, Space, TabulatedForm, Values};
 use kingpost_fem::element::CellShape;
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ pub(super) fn orders(form: &TabulatedForm, options: &TabulatedOptions) -> Vec<Op
     let used: BTreeSet<Columns> = form.integrals.iter().flat_map(|i| users(form, i)).flatten().collect();
     let orders = form.spaces.iter().enumerate().map(|(place, space)| {
         let own: Vec<Columns> = used.iter().copied().filter(|columns| columns.space == place).collect();
-        let order = order(form.cell, space, &own).filter(|_| !is_matrix && form.scalar == Precision::F64);
+        let order = order(form.cell, space, &own).filter(|_| !is_matrix);
         order.filter(|order| space.transforms.is_empty() && !order.is_sorted())
     });
     let mut orders: Vec<Option<Order>> = orders.collect();
