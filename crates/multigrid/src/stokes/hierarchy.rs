@@ -154,8 +154,11 @@ pub enum StokesSmoother {
 impl StokesSmoother {
     /// The fastest that is known of a device's kind.
     #[must_use]
-    pub const fn fastest(_backend: Backend, _element: Element, _precision: Precision) -> Self {
-        Self::Global
+    pub const fn fastest(backend: Backend) -> Self {
+        match backend {
+            Backend::C => Self::Global,
+            Backend::OpenCl | Backend::Cuda => Self::Fused,
+        }
     }
 }
 
@@ -197,7 +200,7 @@ impl<'d> StokesHierarchy<'d> {
         precision: Precision,
         steps: [u32; 2],
     ) -> Result<Self, MultigridError> {
-        let smoother = StokesSmoother::fastest(device.info().backend, element, precision);
+        let smoother = StokesSmoother::fastest(device.info().backend);
         Self::with_smoother(device, element, cells, precision, steps, smoother)
     }
 
