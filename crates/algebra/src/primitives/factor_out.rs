@@ -50,9 +50,9 @@ use std::fmt;
 /// no sum of infinities times terms of which one is zero.
 ///
 /// # Precondition
-/// The sum is one of reals or complex numbers, and computed in the type of what is updated. With `i` the inames of the
-/// sum, a factor `c` that goes mentions none of them, `{ i in c } = {}`; another one stays. The sum
-/// of a reduction has a term wherever it is evaluated.
+/// The sum is one of reals or complex numbers, and computed in the type of what is updated. With
+/// `i` the inames of the sum, a factor `c` that goes mentions none of them, `{ i in c } = {}`;
+/// another one stays. The sum of a reduction has a term wherever it is evaluated.
 ///
 /// In a loop, a factor that goes reads no variable that is written inside. With `o` the loops
 /// around and `t` the element that is updated: its index and the condition mention no loop of the

@@ -51,9 +51,9 @@ use std::fmt;
 /// this tolerance.
 ///
 /// # Errors
-/// An unknown variable, one that is no table of type `f64` or `f32`; sizes that do not fit the shape; an entry
-/// that divides, or that a function, a condition or a minimum is computed of; an infinity or a nan; a
-/// table that is no such product, with the entry that is furthest from it.
+/// An unknown variable, one that is no table of type `f64` or `f32`; sizes that do not fit the
+/// shape; an entry that divides, or that a function, a condition or a minimum is computed of; an
+/// infinity or a nan; a table that is no such product, with the entry that is furthest from it.
 ///
 /// # Elsewhere
 /// Tensor-product elements of UFL, FInAT and MFEM declare it; here it is found in the values.
