@@ -5,11 +5,11 @@ use super::patch::PatchLine;
 use crate::kernels::of_text;
 use crate::lines::{in_patches, place_lanes, read_line, share};
 use crate::schedules::{mapped, rows};
-use crate::{Dimension, Element, MultigridError, Precision, Steps};
+use crate::{Dimension, Element, MultigridError, Precision};
 use kingpost_codegen::{Options, Program, generate};
 use kingpost_ir::{AddressSpace, AxisTag};
 use kingpost_primitives::primitives::{
-    AliasStorage, FixArgument, LaunchHint, MakeAtomic, PadArray, SetAddressSpace, SkipZeroTerms, Tag,
+    AliasStorage, FixArgument, LaunchHint, MakeAtomic, SetAddressSpace, SkipZeroTerms, Tag,
 };
 use kingpost_primitives::{Schedule, ScheduleSteps, Selection};
 use kingpost_runtime::Backend;
@@ -297,9 +297,6 @@ fn lines(
         s.apply(Tag::all([inner], AxisTag::Local(axes as u8 - 1)))?;
         s.rename_loop(group, block.as_str())?;
     }
-    if operation == StokesOperation::Smooth {
-        pad_rows(s, &local)?;
-    }
     for turn in operation.turns(element.dimension) {
         s.apply(AliasStorage::new(turn.iter().copied(), format!("in_turn_{}", turn[0])))?;
     }
@@ -347,21 +344,6 @@ fn fix_matrices(
         };
         s.apply(FixArgument::real(name, matrix.entries.iter().map(rounded)))?;
         s.apply(SetAddressSpace::new(name, AddressSpace::Constant))?;
-    }
-    Ok(())
-}
-
-/// Gives rows of an even number of elements room for one more, so that neighbouring work-items, each
-/// with a row, are in different banks of local memory.
-fn pad_rows(s: &mut Schedule, arrays: &[String]) -> Steps {
-    for array in arrays {
-        let shape = s.kernel().var(array).map(|var| s.kernel().vars[var].shape.clone());
-        let row = shape.and_then(|shape| Some((shape.len() as u32 - 1, shape.last()?.as_constant()?)));
-        if let Some((axis, length)) = row
-            && length % 2 == 0
-        {
-            s.apply(PadArray::new(array, axis, 1))?;
-        }
     }
     Ok(())
 }
