@@ -256,8 +256,8 @@ fn what_is_no_problem_is_refused() {
     }
 }
 
-/// Steps on vectors that are no zeros at the start, of all colours, also where each patch of a colour
-/// is at both ends of the mesh, or at none.
+/// A step and a cycle from vectors that are no zeros, of all colours, also where each patch of a
+/// colour is at both ends of the mesh, or at none.
 #[test]
 fn a_fused_step_is_that_of_residuals_before_solutions() {
     let cases = [
@@ -284,6 +284,7 @@ fn a_fused_step_is_that_of_residuals_before_solutions() {
                         upload_values(&*device, of_b, &b).unwrap();
                         upload_values(&*device, of_x, &start).unwrap();
                         levels.smooth().unwrap();
+                        levels.v_cycle().unwrap();
                         download_values::<f64>(&*device, of_x).unwrap()
                     }
                     Precision::Single => {
@@ -291,6 +292,7 @@ fn a_fused_step_is_that_of_residuals_before_solutions() {
                         upload_values(&*device, of_b, &single(&b)).unwrap();
                         upload_values(&*device, of_x, &single(&start)).unwrap();
                         levels.smooth().unwrap();
+                        levels.v_cycle().unwrap();
                         let found: Vec<f32> = download_values(&*device, of_x).unwrap();
                         found.into_iter().map(f64::from).collect()
                     }
