@@ -11,7 +11,7 @@ pub(crate) enum Entries {
 }
 
 impl Entries {
-    /// Those of a type of tables that are taken.
+    /// The entries of tables of a type, where such tables are taken.
     pub(crate) fn of(ty: ScalarType) -> Option<Self> {
         [(ScalarType::F64, Self::Double), (ScalarType::F32, Self::Single)]
             .into_iter()
