@@ -7,7 +7,7 @@ use crate::arguments::taken;
 use crate::hierarchy::fits;
 use crate::on_mesh::upload;
 use crate::texts::{Vectors, compiled, narrow_and_widen};
-use crate::{Dimension, Element, MultigridError, Precision};
+use crate::{Element, MultigridError, Precision};
 use kingpost_runtime::{Arg, Backend, Buffer, Device, Executable, buffer_of};
 use kingpost_solve::{Call, Operator, Queue};
 
@@ -154,10 +154,10 @@ pub enum StokesSmoother {
 impl StokesSmoother {
     /// The fastest that is known of a device's kind.
     #[must_use]
-    pub const fn fastest(backend: Backend, dimension: Dimension) -> Self {
-        match (backend, dimension) {
-            (Backend::OpenCl | Backend::Cuda, Dimension::Three) => Self::Fused,
-            (Backend::C, _) | (Backend::OpenCl | Backend::Cuda, Dimension::Two) => Self::Global,
+    pub const fn fastest(backend: Backend) -> Self {
+        match backend {
+            Backend::C => Self::Global,
+            Backend::OpenCl | Backend::Cuda => Self::Fused,
         }
     }
 }
@@ -200,7 +200,7 @@ impl<'d> StokesHierarchy<'d> {
         precision: Precision,
         steps: [u32; 2],
     ) -> Result<Self, MultigridError> {
-        let smoother = StokesSmoother::fastest(device.info().backend, element.dimension);
+        let smoother = StokesSmoother::fastest(device.info().backend);
         Self::with_smoother(device, element, cells, precision, steps, smoother)
     }
 
