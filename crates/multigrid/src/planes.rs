@@ -9,8 +9,13 @@ use crate::kernels::{Operation, of_text};
 use crate::line::Line;
 use crate::matrix::Matrix;
 use crate::{Dimension, Element, MultigridError, Precision};
+use kingpost_ir::text::NamedLayout;
+use kingpost_ir::{AddressSpace, AxisTag};
 use kingpost_primitives::Schedule;
-use kingpost_primitives::primitives::{AliasStorage, FixArgument};
+use kingpost_primitives::intrinsics::MMA_M16N8K8_F64;
+use kingpost_primitives::primitives::{
+    AliasStorage, ChangeLayout, DeclareCallee, FixArgument, ReplaceWithIntrinsic, SetAddressSpace, TagInames,
+};
 
 /// Parts of a parity in an instruction.
 const PARTS: usize = 8;
@@ -22,6 +27,15 @@ pub(crate) const MOST_CELLS: usize = 128;
 /// Arrays that take turns in a buffer.
 const TURNS: [(&[&str], &str); 3] =
     [(&["s0", "s1", "s3", "s4"], "in_turn"), (&["mk", "gk"], "of_planes"), (&["mi", "gi"], "of_ends")];
+
+/// Contractions of what stands on faces, each in loops that load lines, sum and put results.
+const FACES: [&str; 6] = ["fk", "fj", "fi", "gk", "gj", "gi"];
+
+/// Contractions of lines of inner nodes, of which a sub-group has two planes.
+const INNER: [&str; 6] = ["k2", "j1", "i0", "i3", "j4", "k5"];
+
+/// The contraction whose results are the lines of the next one in place, without a copy.
+const HELD: &str = "i0";
 
 /// The schedule for an element.
 ///
@@ -45,10 +59,55 @@ pub(crate) fn schedule(
     for (name, values) in tables(&Line::new(k)?) {
         s.apply(FixArgument::real(name, values))?;
     }
+    share(&mut s, k)?;
+    place(&mut s)?;
     for (arrays, buffer) in TURNS {
         s.apply(AliasStorage::new(arrays.iter().copied(), buffer))?;
     }
     Ok(s)
+}
+
+/// Has planes in local memory, rows of twenty places apart, and lines in the registers of sub-groups.
+fn share(s: &mut Schedule, k: usize) -> Result<(), MultigridError> {
+    let (p, q) = (2 * k + 1, 2 * k - 1);
+    let of_planes = [("mk", p), ("mj", q), ("mi", p), ("gk", q), ("gj", q), ("gi", q)];
+    for (array, rows) in of_planes.into_iter().chain(["s0", "s1", "s3", "s4"].map(|array| (array, q))) {
+        s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
+        s.apply(ChangeLayout::new(array, NamedLayout::strides([20 * rows as i64, 20, 1])))?;
+    }
+    for line in FACES.iter().chain(&INNER) {
+        for parts in ["e", "c"] {
+            s.apply(SetAddressSpace::new(format!("{parts}_{line}"), AddressSpace::SubGroup))?;
+        }
+    }
+    Ok(())
+}
+
+/// A work-group for a patch, a sub-group for planes, and an instruction for each sum.
+fn place(s: &mut Schedule) -> Result<(), MultigridError> {
+    for (axis, patches) in ["p0", "p1", "p2"].into_iter().enumerate() {
+        s.apply(TagInames::new([patches], AxisTag::Group(axis as u8)))?;
+    }
+    let (mut sub_groups, mut lanes, mut unrolled) = (Vec::new(), Vec::new(), Vec::new());
+    for line in FACES.iter().chain(&INNER) {
+        let parts = if *line == HELD { &["load", "sum"][..] } else { &["load", "sum", "put"][..] };
+        for part in parts {
+            let of = |l: &str| format!("{l}_{part}_{line}");
+            sub_groups.push(of("w"));
+            lanes.push(of("l"));
+            unrolled.extend(if *part == "sum" { vec![of("h")] } else { vec![of("r"), of("m")] });
+            unrolled.extend(INNER.contains(line).then(|| of("o")));
+        }
+    }
+    // one step a tag: each is proved for the whole kernel
+    s.apply(TagInames::new(sub_groups, AxisTag::Local(1)))?;
+    s.apply(TagInames::new(lanes, AxisTag::Local(0)))?;
+    s.apply(TagInames::new(unrolled, AxisTag::Unrolled))?;
+    s.apply(DeclareCallee::new(MMA_M16N8K8_F64))?;
+    for line in FACES.iter().chain(&INNER) {
+        s.apply(ReplaceWithIntrinsic::new([format!("l_sum_{line}")], "mma_m16n8k8_f64"))?;
+    }
+    Ok(())
 }
 
 /// The tables of the text: even rows and columns, then odd ones, filled up with zeros.

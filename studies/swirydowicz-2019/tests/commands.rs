@@ -26,7 +26,7 @@ fn bad(args: &[&str], code: i32) -> String {
 #[test]
 fn kernels_are_listed() {
     let list = good(&["list"]);
-    assert_eq!(list.lines().count(), 19 + 17 + 6 + 17 + 9 + 8 + 1);
+    assert_eq!(list.lines().count(), 19 + 17 + 6 + 17 + 9 + 9 + 1);
     assert!(list.contains("bp35.2d.10  a third local array, for the layer of `u`\n"), "{list}");
     assert!(
         list.contains("bp30.3d.1   reference: interpolation, differentiation and projection as three "),
@@ -61,7 +61,14 @@ fn launches_have_recipes() {
 /// Where results of a line take the places of its terms, barriers stand between contractions alone.
 #[test]
 fn sources_are_printed() {
-    let kernels = [("bp10.2d.18", 6), ("bp10.2d.19", 4), ("bp30.2d.16", 11), ("bp30.2d.17", 9)];
+    let kernels = [
+        ("bp10.2d.18", 6),
+        ("bp10.2d.19", 4),
+        ("bp30.2d.16", 11),
+        ("bp30.2d.17", 10), // one for the barrier of its copy
+        ("bp35v.2d.8", 5),
+        ("bp35v.2d.9", 4),
+    ];
     for (kernel, barriers) in kernels {
         let source = good(&["recipe", kernel, "--degree", "8", "--source"]);
         assert!(source.contains("extern \"C\" __global__ void __launch_bounds__("), "{source}");

@@ -200,7 +200,7 @@ fn place_columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> 
     }
     if in_place {
         deal_lines(s, &rows, &columns)?;
-        lay_out_in_place(s, &LOCAL, n, m)?;
+        lay_out_in_place(s, &LOCAL, n, n | 1, m)?;
     } else {
         place_items(s, &[&columns, &rows, &of_elements])?;
     }
@@ -229,6 +229,7 @@ fn resident_groups(degree: usize, number: u32) -> Option<u32> {
         12 => resident_by_halves(degree),
         13 => resident_with_factors(degree),
         14 => resident_with_copied_factors(degree),
+        19.. if degree >= 13 => Some(2), // three spill (H200, 2026-11-30)
         _ => resident_with_one_array(degree),
     }
 }

@@ -4,17 +4,18 @@
 //! what it becomes, and barriers stand where the axis changes. Factors of an element are on their way
 //! to local memory from the beginning on, all of them.
 
+use super::bulk::{align_factors, copy_in_bulk};
 use super::even_odd::{BUFFERED, by_halves, derivatives, interpolations};
 use super::lines::{differentiate_in_registers, fetch_lines_where_contracted, fix_matrix};
-use super::nest::{Steps, copy_ahead, deal_lines, fetch, lay_out_in_place, realise, share, unroll};
-use crate::problem::{Sizes, differentiation, legendre_nodes};
+use super::nest::{Steps, deal_lines, fetch, lay_out_in_place, realise, share, unroll};
+use crate::problem::{Precision, Sizes, differentiation, legendre_nodes};
 use kingpost::prelude::ScheduleSteps;
 use kingpost::prelude::{
-    AddressSpace, AliasStorage, AxisTag, MoveInsns, Schedule, Selection, SetResidentGroups, TagInames,
+    AddressSpace, AliasStorage, AxisTag, MoveInsns, Schedule, Selection, SetResidentGroups,
 };
 
 pub const IDEA: &str = "results of a line in its own places, projected along t first; all factors copied \
-                        ahead, and lines dealt out without gaps";
+                        ahead by the copy engine, and lines dealt out without gaps";
 
 /// Fields and fluxes along s, and what comes before and after them.
 const FIRST: [&str; 8] = ["t1", "t2", "v", "us", "ws", "zs", "t4", "t5"];
@@ -47,6 +48,11 @@ const ALONG: [&str; 32] = [
 
 pub fn steps(s: &mut Schedule, sizes: Sizes) -> Steps {
     let m = sizes.points();
+    let copied = copied(sizes.degree);
+    let in_bulk = copied && sizes.precision == Precision::Double;
+    if in_bulk {
+        align_factors(s, m)?;
+    }
     s.reorder(["j1", "i1", "c1"])?;
     s.reorder(["c2", "i2", "b2"])?;
     realise(s, &["l1", "l2", "l3", "l4", "l5", "l6"])?;
@@ -60,19 +66,19 @@ pub fn steps(s: &mut Schedule, sizes: Sizes) -> Steps {
     unrolled.extend(fetched.into_iter().chain(RESULTS).chain(ALONG).chain(["c_sum_1"]).map(String::from));
     share(s, &[&FIRST[..], &SECOND].concat())?;
     s.tag("e", AxisTag::Group(0))?;
-    let copied = copied(sizes.degree);
-    let nests = if copied { ROWS.len() } else { ROWS.len() - 1 };
     if copied {
         s.apply(fetch("g", "e", AddressSpace::Local, "s_g", &["gf", "g2", "g1", "g0"]))?;
         s.apply(MoveInsns::before(["gf"], "j1"))?;
-        s.apply(TagInames::new(["gf", "g2"], AxisTag::Rolled))?;
     }
-    deal_lines(s, &ROWS[..nests], &COLUMNS[..nests])?;
-    if copied {
-        copy_ahead(s, sizes, &["fetch_s_g"])?;
+    let dealt = ROWS.len() - usize::from(in_bulk || !copied);
+    deal_lines(s, &ROWS[..dealt], &COLUMNS[..dealt])?;
+    if in_bulk {
+        copy_in_bulk(s, m, "gf")?;
     }
+    // rows of ten are read by pairs of neighbours, others would meet in banks
+    let row = if m % 4 == 2 { m } else { m | 1 };
     for (arrays, storage) in [(&FIRST[..], "s_1"), (&SECOND, "s_2")] {
-        lay_out_in_place(s, arrays, m, m)?;
+        lay_out_in_place(s, arrays, m, row, m)?;
         s.apply(AliasStorage::new(arrays.iter().copied(), storage))?;
     }
     unroll(s, &unrolled.iter().map(String::as_str).collect::<Vec<_>>())?;

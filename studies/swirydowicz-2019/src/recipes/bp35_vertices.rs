@@ -3,17 +3,17 @@
 use super::even_odd::{Fluxes, by_halves, derivatives};
 use super::lines::{fetch_columns, fetch_lines_where_contracted, fix_matrix};
 use super::nest::{
-    Steps, change_layout, contract, cut, expand, fetch, group_elements, place, place_items, realise, share,
-    unroll,
+    Steps, change_layout, contract, cut, deal_lines, expand, fetch, group_elements, place, place_items,
+    realise, share, unroll,
 };
 use crate::problem::{Sizes, differentiation, lobatto_nodes, lobatto_weights};
 use kingpost::prelude::ScheduleSteps;
 use kingpost::prelude::{
-    AddressSpace, AliasStorage, ExpandRule, ExtractRule, HoistNest, JoinInames, MoveInsns, PadArray,
+    AddressSpace, AliasStorage, AxisTag, ExpandRule, ExtractRule, HoistNest, JoinInames, MoveInsns, PadArray,
     PrecomputeRule, Schedule, Selection, SetResidentGroups, SplitIname,
 };
 
-pub const IDEAS: [&str; 8] = [
+pub const IDEAS: [&str; 9] = [
     "a line of nodes a work-item: `D` in constant memory, factors recomputed from what a column shares",
     "several elements in a work-group, so that few of its lanes are idle",
     super::bp35_mma::IDEAS[0],
@@ -22,6 +22,7 @@ pub const IDEAS: [&str; 8] = [
     "even–odd contractions: half of the multiplications, and matrices of half the size",
     "strides of each local array of its own, so that fewer work-items meet in a bank",
     "columns of the adjugate as polynomials of t, which the nodes of a column share",
+    "three local arrays and a barrier less; one element a work-group from N = 6 on, lines dealt out without gaps",
 ];
 
 /// Sums along r and s, where fluxes are contracted.
@@ -88,7 +89,10 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     }
     deal_coefficients(s, n as i64)?;
     let several = number >= 2 && !(in_place && elements == 1);
-    if several {
+    if number >= 9 && !several {
+        s.tag("e", AxisTag::Group(0))?;
+        deal_lines(s, &rows, &columns)?;
+    } else if several {
         group_elements(s, elements, &LOCAL)?;
         place_items(s, &[&columns, &rows, &["e_in"]])?;
     } else {
@@ -128,13 +132,16 @@ fn deal_coefficients(s: &mut Schedule, n: i64) -> Steps {
 /// Keeps elements that work-items read at a time in different banks, and lets arrays take turns.
 fn arrange(s: &mut Schedule, n: usize, number: u32, several: bool) -> Steps {
     if number >= 7 {
-        lay_out(s, n, several)?;
+        lay_out(s, n, number, several)?;
     } else if n.is_multiple_of(2) {
         // lines along r begin in different banks where rows have an odd length
         let axis = if several { 3 } else { 2 };
         LOCAL[1..].iter().try_for_each(|array| s.apply(PadArray::new(*array, axis, 1)).map(|_| ()))?;
     }
-    if number >= 5 {
+    if number >= 9 {
+        s.apply(AliasStorage::new(["ur", "wr", "zr"], "s_1"))?;
+        s.apply(AliasStorage::new(["us", "ws", "zs"], "s_2"))?;
+    } else if number >= 5 {
         s.apply(AliasStorage::new(["ur", "wr", "zr"], "s_1"))?;
         s.apply(AliasStorage::new(["s_u", "us", "ws", "zs"], "s_2"))?;
     } else {
@@ -147,7 +154,7 @@ fn arrange(s: &mut Schedule, n: usize, number: u32, several: bool) -> Steps {
 
 /// Strides of elements, planes and lines with few conflicts of half a sub-group: of arrays that are
 /// read along r, along s, and along both.
-fn lay_out(s: &mut Schedule, n: usize, several: bool) -> Steps {
+fn lay_out(s: &mut Schedule, n: usize, number: u32, several: bool) -> Steps {
     let [along_r, along_s, along_both] = match n {
         6 => [[228, 37, 6], [228, 38, 6], [228, 37, 6]],
         7 => [[343, 49, 7], [385, 55, 7], [343, 49, 7]],
@@ -156,6 +163,8 @@ fn lay_out(s: &mut Schedule, n: usize, several: bool) -> Steps {
         10 => [[1010, 101, 10], [1060, 106, 10], [1010, 101, 10]],
         _ => [[n * n * n, n * n, n], [n * n * n, n * n, n], [n * n * n, n * n, n]],
     };
+    // in a buffer of its own
+    let along_both = if number >= 9 && n != 8 { along_s } else { along_both };
     for (arrays, [element, plane, line]) in
         [(&["ur", "wr", "zr"][..], along_r), (&["us", "ws", "zs"], along_s), (&["s_u"], along_both)]
     {

@@ -14,6 +14,7 @@ mod bp35_mma;
 mod bp35_planes;
 mod bp35_vertices;
 mod bp35_vertices_mma;
+mod bulk;
 mod even_odd;
 mod lines;
 mod matrix_lines;
@@ -293,8 +294,8 @@ impl Tuned {
         if self.by_instructions() && !(takes && precision == Precision::Double) {
             return Err(RecipeError::OtherLines { kernel: self, degree, precision, nodes });
         }
-        let by_columns =
-            [(Problem::Bp35Vertices, 8), (Problem::Bp30, 17)].contains(&(self.problem, self.number));
+        let by_columns = [(Problem::Bp35Vertices, 8), (Problem::Bp35Vertices, 9), (Problem::Bp30, 17)]
+            .contains(&(self.problem, self.number));
         let plain = if by_columns { sizes.plain_by_columns() } else { sizes.plain() };
         let plain = plain.map_err(|cause| RecipeError::Plain { problem: self.problem, cause })?;
         let mut s = Schedule::of(&plain);
@@ -367,6 +368,7 @@ fn best_elements(sizes: Sizes, number: u32) -> i64 {
         Problem::Bp30 if number >= 14 && sizes.degree == 3 => 5,
         Problem::Bp10 | Problem::Bp30 if sizes.degree >= 10 => 1,
         Problem::Bp10 | Problem::Bp30 => few(64),
+        Problem::Bp35Vertices if number >= 9 && sizes.degree >= 6 => 1,
         Problem::Bp35 | Problem::Bp35Vertices => few(32),
     }
 }

@@ -136,10 +136,9 @@ pub fn deal_lines(s: &mut Schedule, rows: &[&str], columns: &[&str]) -> Steps {
 }
 
 /// Gives arrays that share a buffer strides in common, so that the results of a line take its own
-/// places: of rows with `n` entries, of which a plane has `rows`. Neighbours along a row and those that
-/// read lines of rows are in different banks, also from a plane to the next one.
-pub fn lay_out_in_place(s: &mut Schedule, arrays: &[&str], n: usize, rows: usize) -> Steps {
-    let row = n | 1;
+/// places: of rows with `n` entries, `row` apart, of which a plane has `rows`. Neighbours along a row stay in
+/// different banks from a plane to the next one.
+pub fn lay_out_in_place(s: &mut Schedule, arrays: &[&str], n: usize, row: usize, rows: usize) -> Steps {
     let plane = (rows * row..).find(|plane| plane % BANKS == n % BANKS).unwrap_or(rows * row);
     arrays.iter().try_for_each(|array| change_layout(s, array, &format!("strides({plane}, {row}, 1)")))
 }
