@@ -14,6 +14,10 @@ The mesh is a cube of tetrahedra: vertices moved, vertices and cells numbered at
     scripts/ffcx.sh                # makes .venv with the peer, once
     cargo build --release
     .venv/bin/python scripts/ffcx_actions.py --write results/cpu
+
+What it needs: two cores with nothing else on them (a load below 0.1 before it starts) until all 30 cases are
+done, as ratios of some cases taken on a busy machine are not those of the page; a release build with the mappings
+that are to be compared; the same processor for all cases.
 """
 
 import argparse

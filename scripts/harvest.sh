@@ -10,12 +10,20 @@ KINGPOST_HARVEST="$PWD/$pairs" KINGPOST_EXTENT="${KINGPOST_EXTENT:-13}" KINGPOST
     KINGPOST_PAIRS="${KINGPOST_PAIRS:-200}" cargo test --quiet --test random_recipes pairs_are_written -- --ignored --nocapture
 
 has() { command -v "$1" >/dev/null 2>&1; }
+is_new() {
+    name=$1
+    case " $seen " in *" $name "*) return 1 ;; esac
+    seen="$seen $name"
+}
 found() {
+    # by version: `gcc` is one of the others
+    seen=""
     for gcc in gcc gcc-11 gcc-12 gcc-13 gcc-14 gcc-15; do
-        has $gcc && for level in -O2 "-O3 -march=native"; do echo "$gcc${level%% *} c $gcc $level"; done
+        has $gcc && is_new "gcc-$($gcc -dumpfullversion)" || continue
+        for level in -O2 "-O3 -march=native"; do echo "$name${level%% *} c $gcc $level"; done
     done
     for clang in clang clang-16 clang-19 clang-20; do
-        has $clang && echo "$clang-O3 c $clang -O3 -march=native"
+        has $clang && is_new "clang-$($clang -dumpversion)" && echo "$name-O3 c $clang -O3 -march=native"
     done
     for folder in ${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}; do
         [ -d "$folder" ] && echo "opencl opencl OCL_ICD_VENDORS=$folder POCL_CACHE_DIR=$PWD/target/harvest/pocl"

@@ -5,7 +5,8 @@
 #     scripts/luporini_2017.sh [arguments of ffcx_matrices.py]
 #
 # The results are in target/luporini_2017, or in the folder of `--write`; cases that stand in a file there
-# are not measured again.
+# are not measured again. The page needs an idle core until all 64 cases are done: its seconds are those that
+# the processor counts for the thread, but caches and memory are shared with whatever else runs.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 "$root/scripts/ffcx.sh"

@@ -1,6 +1,7 @@
 """Compiles and runs random pairs by many compilers: `make harvest`, CONTRIBUTING.md.
 
     harvest run PAIRS… --compilers FILE    judges files of pairs by each compiler
+    harvest build PAIRS… --compilers FILE  compiles alone, for a machine without the compilers
     harvest judge FILE --compiler LINE     fails where the pairs of a file are wrong
     harvest count VERDICTS…                what was found, by compiler
     harvest extract FILE TARGET            the first pair of a file as a reproducer
@@ -87,6 +88,22 @@ def run(arguments):
             found += len(faults)
             keep(path, {tuple(line["place"]) for line in faults}, out)
     print(f"{found} faults; {out}/verdicts.jsonl")
+
+
+def build(arguments):
+    """Compiles files of pairs, one object each and compiler."""
+    out = Path(arguments.out)
+    out.mkdir(parents=True, exist_ok=True)
+    for path in arguments.pairs:
+        for compiler in compilers_of(arguments.compilers, arguments.only):
+            programs = pairs.read(path, compiler.target)
+            source = pairs.merged(printed.source for printed in programs)
+            with tempfile.TemporaryDirectory(prefix="harvest-") as folder:
+                try:
+                    built = compiler.build(source, Path(folder), judging.stem(programs), programs[0].batch)
+                    shutil.copy(built, out)
+                except judging.BuildError as error:
+                    print(f"{path}: {compiler.name}: {error}")
 
 
 def keep(path, places, out):
@@ -184,6 +201,12 @@ def main():
     of_run.add_argument("--follow", action="store_true", help="waits for more files until then")
     of_run.add_argument("--out", default="target/harvest/found")
     of_run.set_defaults(command=run)
+    of_build = commands.add_parser("build")
+    of_build.add_argument("pairs", nargs="+", help="files of pairs")
+    of_build.add_argument("--compilers", required=True, help="file with a compiler a line")
+    of_build.add_argument("--only", nargs="*", help="names of compilers")
+    of_build.add_argument("--out", required=True)
+    of_build.set_defaults(command=build)
     of_judge = commands.add_parser("judge")
     of_judge.add_argument("--compiler", required=True, help="a line of the file of compilers")
     of_judge.add_argument("file")

@@ -5,6 +5,7 @@
     nvrtc-12.0  nvrtc   /path/to/libnvrtc.so.12 --fmad=true
     ptxas-O1    ptxas   /path/to/libnvrtc.so.13 /usr/local/cuda/bin/ptxas -O1
     hip-O3      only    hip clang -x hip --offload-arch=gfx90a -O3 -c {source} -o {object}
+    nvrtc-12.3  built   folder, of what `harvest build` compiled with the compiler of that name
 
 A word `@FILE` stands for some of the options of a file, one a line: others for each batch of pairs.
 """
@@ -54,6 +55,11 @@ class Compiler:
             command = [*self.options_of(self.words, key), *C_OPTIONS, str(path), "-o", str(built), "-lm"]
         elif self.kind == "opencl":
             return path
+        elif self.kind == "built":
+            there = Path(self.words[0]) / built.name
+            if not there.exists():
+                raise BuildError("not compiled")
+            return there
         elif self.kind == "only":
             command = [word.format(source=path, object=built) for word in self.words[1:]]
         elif self.kind == "nvrtc":

@@ -65,14 +65,19 @@ def answer(compiler, built, programs, pipe):
         say("wrong" if why else "same", why or "")
 
 
+def stem(programs):
+    """The name of the file that some programs share."""
+    return f"pairs_{programs[0].place[0]}_{programs[0].place[1]}_{len(programs)}"
+
+
 def judge(compiler, programs, folder=None):
     """A verdict for each of some programs that share a source: `same`, or what is wrong."""
     if folder is None:
         with tempfile.TemporaryDirectory() as folder:
             return judge(compiler, programs, Path(folder))
-    stem = f"pairs_{programs[0].place[0]}_{programs[0].place[1]}_{len(programs)}"
     try:
-        built = compiler.build(pairs.merged(p.source for p in programs), folder, stem, programs[0].batch)
+        source = pairs.merged(p.source for p in programs)
+        built = compiler.build(source, folder, stem(programs), programs[0].batch)
     except BuildError as error:
         return alone(compiler, programs) if len(programs) > 1 else [("unbuilt", str(error))]
     if compiler.kind == "only":
@@ -103,6 +108,8 @@ def alone(compiler, programs):
 def confirmed(compiler, programs, folder):
     """Verdicts, of which those that are not `same` are found again in a source of its own."""
     verdicts = judge(compiler, programs, folder)
+    if compiler.kind == "built":
+        return verdicts  # of the source of all of them alone
     for k, (verdict, why) in enumerate(verdicts):
         if verdict not in ("same", "compiled") and len(programs) > 1:
             again = judge(compiler, [programs[k]])[0]

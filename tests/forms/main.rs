@@ -31,3 +31,4 @@ mod solve;
 mod source_hashes;
 mod stored_factors;
 mod sum_factorisation;
+mod wavefronts;

@@ -133,14 +133,18 @@ fn check_problem(problem: &Problem, name: &str) {
     }
     if matrix_group_dofs(&form.kernel, &form.program).is_some() {
         let shared_points = (random.below(3) == 0).then(|| [2, 3, 4][random.below(3) as usize]);
+        let wavefronts = random.below(2) == 1;
+        let instruction =
+            if wavefronts { MatrixInstruction::Mfma16x16x4 } else { MatrixInstruction::MmaM16n8k8 };
         mappings.push(Mapping::from(MatrixGroups {
             resident_groups: None,
             point_tiles: (shared_points.is_none() && random.below(2) == 1).then_some(2),
-            short_terms: random.below(2) == 1,
+            short_terms: !wavefronts && random.below(2) == 1,
             one_sub_group: shared_points.is_none() && random.below(2) == 1,
             shared_points,
             kinds: false,
             parts: parts.clone(),
+            instruction,
         }));
     }
     for (m, mapping) in mappings.iter().enumerate() {

@@ -118,14 +118,12 @@ fn wavefronts_multiply_by_their_own_instruction() {
             }
         }
     }
-    // neither copies ahead nor orbits
+    // no copies ahead
     let problem = problem(Operator::Laplace, 3, 3, 1, 1);
     let instruction = MatrixInstruction::Mfma16x16x4;
     let ahead = MatrixCells { instruction, overlapped: true, ..MatrixCells::new(1, 1, 0) };
     let refused = transform(&problem.lowered, &Mapping::from(ahead)).unwrap_err();
     assert!(refused.reason.contains("leave `overlapped` out"), "{}", refused.reason);
-    let refused = transform(&problem.lowered, &wavefronts(1, 1, 0).with_orbits()).unwrap_err();
-    assert!(refused.reason.contains("wavefronts"), "{}", refused.reason);
 }
 
 /// The same kernel, except for where its arrays are.

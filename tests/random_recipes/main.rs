@@ -10,7 +10,7 @@
 //!
 //! `KINGPOST_SEED` chooses the pairs (a number, or `fresh`),
 //! `KINGPOST_PAIRS` how many, `KINGPOST_PROGRAMS` how many changed programs, `KINGPOST_EXTENT` the largest extent
-//! of a loop, `KINGPOST_TEST_ALL` a long run;
+//! of a loop, `KINGPOST_ARITHMETIC=0` programs as they were before 2026-11-30, `KINGPOST_TEST_ALL` a long run;
 //! CONTRIBUTING.md says how to run them on a machine with a card.
 //! What they find is saved below `target/tmp`, or below the directory for
 //! temporary files where that cannot be written, and printed.
@@ -130,6 +130,11 @@ impl Sum {
         self.tally.add(&batch.tally);
         batch.refused.into_iter().for_each(|(why, times)| *self.refused.entry(why).or_default() += times);
     }
+}
+
+/// Whether programs have all arithmetic: pairs of seeds before 2026-11-30 have not.
+fn has_arithmetic() -> bool {
+    variable("KINGPOST_ARITHMETIC") != Some(0)
 }
 
 fn variable(name: &str) -> Option<u64> {
@@ -267,6 +272,7 @@ fn drafts(seed: u64, number: u64, aim: Option<&'static str>) -> Vec<Tree> {
                 launches: true,
                 records: true,
                 strides: true,
+                arithmetic: has_arithmetic(),
                 ..SampleConfig::default()
             }
         };

@@ -199,7 +199,13 @@ impl Draft {
         if self.simple {
             SampleConfig { nests: 2, launches: true, ..SampleConfig::simple() }
         } else {
-            SampleConfig { launches: true, records: true, strides: true, ..SampleConfig::default() }
+            SampleConfig {
+                launches: true,
+                records: true,
+                strides: true,
+                arithmetic: crate::has_arithmetic(),
+                ..SampleConfig::default()
+            }
         }
     }
 

@@ -13,7 +13,9 @@ use kingpost::forms::numbering::NumberingOrder;
 use kingpost::interp::Memory;
 use kingpost::runtime::Device;
 use kingpost::tuning::Database;
-use kingpost::tuning::known::{Known, Sought, by_block, by_entity, first, for_device, in_any_order, mapped};
+use kingpost::tuning::known::{
+    Known, Sought, by_block, by_entity, first, for_device, in_any_order, mapped, unstructured,
+};
 
 /// The kernel and its code: as the user asks, or else by the best mapping that is known for the
 /// device and has room for the lists of `memory`; none is for a kernel that is no form's.
@@ -41,11 +43,16 @@ pub fn choose(
     warn_of_damage(&contents, database.path());
     progress.stage("choosing a mapping");
     let known = for_device(form, sought, device, &contents.records);
+    let records = &contents.records;
+    let on_mesh = |known| match args.inputs.mesh {
+        Some(_) => unstructured(form, sought, info, records, known),
+        None => known,
+    };
     let candidates = match order {
-        NumberingOrder::FirstTouch => in_any_order(known),
-        NumberingOrder::ByDimension => known,
-        NumberingOrder::ByEntity => by_entity(form, sought, info, &contents.records, known),
-        NumberingOrder::ByBlock => by_block(form, sought, info, &contents.records, in_any_order(known)),
+        NumberingOrder::FirstTouch => in_any_order(on_mesh(known)),
+        NumberingOrder::ByDimension => on_mesh(known),
+        NumberingOrder::ByEntity => on_mesh(by_entity(form, sought, info, records, known)),
+        NumberingOrder::ByBlock => by_block(form, sought, info, records, in_any_order(on_mesh(known))),
     };
     let attempt = |known: &Known| -> Result<_, Failure> {
         let (kernel, recipe, program) = mapped(form, &known.mapping, info, &args.options())?;

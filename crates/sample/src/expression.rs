@@ -25,6 +25,9 @@ impl Draw {
             }
             // the high picks, so that small ones are simple
             ExprPlan::Call(208.., a) if self.config.records => self.external(a),
+            ExprPlan::Call(k @ 160..208, _) if self.config.arithmetic && self.config.typed => {
+                self.converted(*k)
+            }
             ExprPlan::Call(function, a) => {
                 let functions = [MathFn::Fabs, MathFn::Sin, MathFn::Cos, MathFn::Tanh, MathFn::Atan];
                 Expr::call(pick(&functions, *function), [self.expression(a)])

@@ -22,6 +22,9 @@ impl Draw {
         if self.config.records && plan.index[1] & 16 != 0 && plan.op & 32 != 0 {
             return self.computed(plan);
         }
+        if self.is_in_place(plan) {
+            return self.stored_in_place(plan);
+        }
         // what needs most steps to be used comes twice
         let all: [fn(&mut Self, &IdiomPlan); 14] = [
             Self::sum,

@@ -39,6 +39,7 @@
 
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+mod arithmetic;
 mod draw;
 mod entries;
 mod expression;

@@ -36,6 +36,10 @@ pub struct SampleConfig {
     pub records: bool,
     /// Strides that are parameters; not by default, as such arrays do not lie row by row.
     pub strides: bool,
+    /// Complements of extrema, shifts and quotients of either sign, conversions to every type of integers,
+    /// subnormal numbers, stores in one place: what compilers were found wrong about. Of typed samples; not by
+    /// default, as their programs are other ones.
+    pub arithmetic: bool,
 }
 
 impl Default for SampleConfig {
@@ -55,6 +59,7 @@ impl Default for SampleConfig {
             launches: false,
             records: false,
             strides: false,
+            arithmetic: false,
         }
     }
 }

@@ -60,6 +60,36 @@ proptest! {
     }
 }
 
+fn with_arithmetic() -> SampleConfig {
+    SampleConfig { arithmetic: true, records: true, ..SampleConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config(400))]
+
+    #[test]
+    fn samples_of_all_arithmetic_run(sample in arbitrary_kernel(with_arithmetic())) {
+        prop_assert_eq!(sample.kernel.verify(), Ok(()));
+        let mut memory = sample.memory.clone();
+        let run = interpret(&sample.kernel, &mut memory);
+        prop_assert!(run.is_ok(), "{}", run.err().map(|e| e.to_string()).unwrap_or_default());
+    }
+}
+
+/// Complements of extrema, rotated words, conversions, subnormal numbers.
+#[test]
+fn arithmetic_occurs() {
+    let mut runner = TestRunner::new(config(1));
+    let mut text = String::new();
+    for _ in 0..2000 {
+        let tree = arbitrary_kernel(with_arithmetic()).new_tree(&mut runner).expect("a sample");
+        text.push_str(&tree.current().kernel.to_string());
+    }
+    for part in ["bit_not(min(", "bit_not(max(", "i8(", "u16(", "u64(", ", 33)", "bit_or(", "1e-309"] {
+        assert!(text.contains(part), "no `{part}`");
+    }
+}
+
 fn in_launches() -> SampleConfig {
     SampleConfig { launches: true, ..SampleConfig::default() }
 }

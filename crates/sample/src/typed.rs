@@ -1,6 +1,7 @@
 //! What samples hold besides `f64`: single precision, integers, arithmetic of literals, nans and
 //! infinities.
 
+use super::arithmetic::word_arithmetic;
 use super::draw::{Draw, Extent, TABLE_LEN};
 use super::plan::{ExprPlan, RangePlan};
 use super::range::pick;
@@ -109,6 +110,7 @@ impl Draw {
                     Expr::binary(op, a, b)
                 }
             }
+            ExprPlan::Call(k @ 128.., a) if self.config.arithmetic => self.exact_arithmetic(k - 128, a),
             ExprPlan::Call(k, a) => {
                 let a = self.integer(a);
                 let choices = [
@@ -158,6 +160,9 @@ impl Draw {
         let value = Expr::Cast(ScalarType::U32, Box::new(self.integer(plan)));
         let Some(words) = self.others.first() else { return value };
         let own = Expr::Load(self.element(words, index));
+        if self.config.arithmetic && index[0] >= 128 {
+            return word_arithmetic(index[0] - 128, own, value);
+        }
         let of = |op, a: &Expr, b: &Expr| Expr::binary(op, a.clone(), b.clone());
         let choices = [
             value.clone(),

@@ -1,10 +1,8 @@
 //! Quadrature loops over functions with components: a sub-group for each component multiplies by
 //! tables, and all work-items share the pointwise group.
 
-use super::fragments::{
-    Axes, CELLS, Nest, Product, TILE, exactly, fragment, lay_out_of, lay_out_spread_table, product,
-    short_product,
-};
+use super::fragments::{Axes, CELLS, Nest, Product, exactly, short_product};
+use super::instruction::{Kept, MatrixInstruction};
 use kingpost_forms::program::{Block, Evaluation, Products};
 use kingpost_ir::{AddressSpace, Expr, Kernel, VarId};
 use kingpost_primitives::ScheduleSteps;
@@ -38,6 +36,8 @@ pub(super) struct Quadrature<'p> {
     pub(super) short: Option<i64>,
     /// If the sub-groups of a group share points and rows, how.
     pub(super) shared: Option<Shared>,
+    /// By which tables are multiplied.
+    pub(super) instruction: MatrixInstruction,
 }
 
 /// How the sub-groups of a group share a quadrature loop: each evaluates at a tile of points of its
@@ -52,7 +52,7 @@ pub(super) struct Shared {
 impl Quadrature<'_> {
     /// Points that a group has at a time.
     pub(super) fn points_at_a_time(&self) -> i64 {
-        TILE * self.tiles * self.shared.map_or(1, |shared| shared.sub_groups)
+        self.instruction.tile() * self.tiles * self.shared.map_or(1, |shared| shared.sub_groups)
     }
 
     /// Whether these are several tiles.
@@ -123,13 +123,13 @@ pub(super) fn products(
     cells: &Loop,
     axes: &mut Axes,
 ) -> Result<(), TransformError> {
-    let Quadrature { block, evaluated, products, of_tables, .. } = quadrature;
+    let Quadrature { block, evaluated, products, of_tables, instruction, .. } = quadrature;
     let wide = quadrature.is_wide();
     let [tile, mut point] =
         s.split_as(&block.quad, quadrature.points_at_a_time(), ["point_tile", "point_init"])?;
     let mut own_points = None;
     if quadrature.shared.is_some() {
-        let [own, inner] = s.split_as(&point, TILE, ["point_sub_group", "point_own"])?;
+        let [own, inner] = s.split_as(&point, instruction.tile(), ["point_sub_group", "point_own"])?;
         (own_points, point) = (Some(own), inner);
     }
     for array in rolled.values().chain(&rolled.factors) {
@@ -158,15 +158,15 @@ pub(super) fn products(
 
     s.reorder([&rolled.init, cells, &point])?;
     axes.add_components(&rolled.init);
-    axes.add(fragment(s, &Nest { cells: cells.clone(), columns: point }, wide)?);
+    axes.add(instruction.rows(s, &Nest { cells: cells.clone(), columns: point }, wide)?);
     let mut calls = evaluations(s, quadrature, rolled, &nests, axes)?;
     let copies = at_points(s, &values, rolled, quadrature, axes)?;
     let (owner, rows) = own_rows(s, quadrature, own_points, &multiply, axes)?;
     let of_product = [&rolled.multiply, &multiply.cells, &multiply.columns, &rows];
     s.reorder(owner.iter().chain(of_product))?;
     axes.add_components(&rolled.multiply);
-    let (part, columns) = tile_of_points(s, &multiply, wide)?;
-    let nest = product(s, &multiply.cells, &rows, &columns, false)?;
+    let (part, columns) = tile_of_points(s, &multiply, wide, *instruction)?;
+    let nest = instruction.transposed(s, &Nest { cells: multiply.cells.clone(), columns }, &rows)?;
     if axes.all_components {
         for inner in part.iter().chain(&nest.tiles) {
             s.interchange(&rolled.multiply, inner)?;
@@ -176,17 +176,18 @@ pub(super) fn products(
     calls.push((nest, first_insns(of_tables)));
     let in_front = if quadrature.shared.is_some() { 2 } else { 1 };
     for array in rolled.values() {
-        lay_out_of(s, array, in_front, wide, true)?;
+        instruction.lay_out(s, array, in_front, wide, Kept::Results)?;
         axes.fragments.push(array.clone());
     }
     for array in copies.iter().chain(&rolled.factors) {
         let is_held = axes.all_components && quadrature.shared.is_none();
-        lay_out_of(s, array, in_front, wide, is_held)?;
+        let kept = if is_held { Kept::Terms } else { Kept::Local };
+        instruction.lay_out(s, array, in_front, wide, kept)?;
         if is_held { &mut axes.fragments } else { &mut axes.local }.push(array.clone());
     }
     for table in &products.tables {
         if !axes.tables.contains(table) {
-            lay_out_spread_table(s, table, 0)?;
+            instruction.lay_out_table(s, table, false)?;
             axes.tables.push(table.clone());
         }
     }
@@ -238,8 +239,9 @@ pub(super) fn evaluations(
             calls.extend(nests);
             continue;
         }
-        let (part, columns) = tile_of_points(s, nest, wide)?;
-        let nest = product(s, &nest.cells, &columns, dofs, true)?;
+        let (part, columns) = tile_of_points(s, nest, wide, quadrature.instruction)?;
+        let nest =
+            quadrature.instruction.evaluation(s, &Nest { cells: nest.cells.clone(), columns }, dofs)?;
         // tables are read once for all components of a sub-group, values of degrees of freedom once
         // for all tiles of points
         for outer in part.iter().chain(axes.all_components.then_some(component)) {
@@ -277,11 +279,12 @@ pub(super) fn tile_of_points(
     s: &mut Schedule,
     nest: &Nest,
     wide: bool,
+    instruction: MatrixInstruction,
 ) -> Result<(Option<Loop>, Loop), TransformError> {
     if !wide {
         return Ok((None, nest.columns.clone()));
     }
-    let [part, columns] = s.split_as(&nest.columns, TILE, ["point_part", "point_column"])?;
+    let [part, columns] = s.split_as(&nest.columns, instruction.tile(), ["point_part", "point_column"])?;
     s.interchange(&nest.cells, &part)?;
     Ok((Some(part), columns))
 }
@@ -296,7 +299,7 @@ fn at_points(
     axes: &mut Axes,
 ) -> Result<Vec<Array>, TransformError> {
     if axes.all_components {
-        axes.add(fragment(s, nest, quadrature.is_wide())?);
+        axes.add(quadrature.instruction.rows(s, nest, quadrature.is_wide())?);
         return Ok(Vec::new());
     }
     let [once, cells] = s.split_as(&nest.cells, CELLS, ["values_once", "cell_pair"])?;
@@ -307,10 +310,11 @@ fn at_points(
         let [cells, columns, component] = exactly(s, loops, "values at points")?;
         s.reorder([&component, &cells, &columns])?;
         axes.sub_groups.push(component);
-        axes.add(fragment(s, &Nest { cells, columns }, quadrature.is_wide())?);
+        axes.add(quadrature.instruction.rows(s, &Nest { cells, columns }, quadrature.is_wide())?);
         copies.push(copy);
     }
-    let pairs = fragment(s, &Nest { cells, columns: nest.columns.clone() }, quadrature.is_wide())?;
+    let pairs = Nest { cells, columns: nest.columns.clone() };
+    let pairs = quadrature.instruction.rows(s, &pairs, quadrature.is_wide())?;
     axes.items.push(pairs.lanes);
     let mut own = pairs.own.into_iter();
     let [mut pair] = exactly(s, own.by_ref().take(1).collect(), "pairs")?;

@@ -123,14 +123,9 @@ pub(super) fn fragment(s: &mut Schedule, nest: &Nest, wide: bool) -> Result<Frag
     Ok(Fragment { lanes: lanes(s, &g, &t)?, own })
 }
 
-/// Lays an array `[cells, columns, components]` out as the instruction has it: `[components, lane,
-/// ...]` for what the work-items of a sub-group hold, and `[components, ..., lane]` for what is in
-/// local memory, so that neighbours read neighbours.
-pub(super) fn lay_out(s: &mut Schedule, array: &Array, wide: bool, held: bool) -> Result<(), TransformError> {
-    lay_out_of(s, array, 1, wide, held)
-}
-
-/// The same of an array with several axes of components after those of cells and columns.
+/// Lays an array `[cells, columns, components]`, with any number of axes of components, out as the instruction
+/// has it: `[components, lane, ...]` for what the work-items of a sub-group hold, and `[components, ..., lane]`
+/// for what is in local memory, so that neighbours read neighbours.
 pub(super) fn lay_out_of(
     s: &mut Schedule,
     array: &Array,
@@ -156,7 +151,7 @@ pub(super) fn lay_out_of(
     Ok(())
 }
 
-/// Lets what [`lay_out`] has of wide arrays in local memory, with one axis of components, begin
+/// Lets what [`lay_out_of`] has of wide arrays in local memory, with one axis of components, begin
 /// each four columns in other banks: neighbours along columns then meet in none.
 pub(super) fn spread_columns(s: &mut Schedule, array: &Array) -> Result<(), TransformError> {
     s.apply(JoinArrayAxes { var: array.into(), axis: 3 })?;

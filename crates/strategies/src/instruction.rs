@@ -7,7 +7,7 @@ use super::fragments::{
 use kingpost_primitives::ScheduleSteps;
 use kingpost_primitives::intrinsics::{MFMA_16X16X4_F64_REGISTERS, MMA_M16N8K8_F64, width};
 use kingpost_primitives::primitives::{
-    JoinArrayAxes, LaunchHint, PadInames, SplitArrayAxis, TransposeArrayAxes,
+    JoinArrayAxes, LaunchHint, PadArray, PadInames, SplitArrayAxis, TransposeArrayAxes,
 };
 use kingpost_primitives::schedule::{Array, Loop};
 use kingpost_primitives::{Schedule, TransformError};
@@ -29,6 +29,17 @@ pub enum MatrixInstruction {
     /// `v_mfma_f64_16x16x4` of wavefronts of 64, on AMD cards from `gfx90a` on.
     #[serde(rename = "mfma_16x16x4")]
     Mfma16x16x4,
+}
+
+/// What an array of cells and columns is, and where it stays.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// A factor, in registers.
+    Terms,
+    /// Sums, in registers.
+    Results,
+    /// In local memory.
+    Local,
 }
 
 /// Terms of the instruction of wavefronts, and rows of a work-item.
@@ -77,6 +88,14 @@ impl MatrixInstruction {
         }
     }
 
+    /// Terms as they are multiplied: in tiles, or in fours.
+    pub(super) const fn padded(self, n: i64) -> i64 {
+        match self {
+            Self::MmaM16n8k8 => self.tiled(n),
+            Self::Mfma16x16x4 => n + (-n).rem_euclid(FOUR),
+        }
+    }
+
     /// Lets tiles divide loops over degrees of freedom, `count` of them: those of `terms`, and of `rows`.
     pub(super) fn pad(
         self,
@@ -85,10 +104,7 @@ impl MatrixInstruction {
         rows: &[&Loop],
         count: i64,
     ) -> Result<(), TransformError> {
-        let longer = match self {
-            Self::MmaM16n8k8 => self.tiled(count),
-            Self::Mfma16x16x4 => count + (-count).rem_euclid(FOUR),
-        };
+        let longer = self.padded(count);
         if longer > count {
             s.apply(PadInames::new(terms.iter().chain(rows).copied(), longer))?;
         }
@@ -206,6 +222,48 @@ impl MatrixInstruction {
         }
     }
 
+    /// Lays an array `[cells, columns, components]` out, several axes of components perhaps, and several tiles
+    /// of columns if it is `wide`: components first.
+    pub(super) fn lay_out(
+        self,
+        s: &mut Schedule,
+        array: &Array,
+        components: u32,
+        wide: bool,
+        kept: Kept,
+    ) -> Result<(), TransformError> {
+        match self {
+            Self::MmaM16n8k8 => fragments::lay_out_of(s, array, components, wide, kept != Kept::Local),
+            Self::Mfma16x16x4 => {
+                let order = (2..2 + components).chain([0, 1]).collect();
+                s.apply(TransposeArrayAxes { var: array.into(), order })?;
+                s.apply(SplitArrayAxis { var: array.into(), axis: components + 1, factor: FOUR })?;
+                // cells, fours, and places in one: work-items are places of cells
+                let (axes, lane): ([u32; 3], u32) = match kept {
+                    Kept::Terms | Kept::Results => ([2, 0, 1], 0),
+                    Kept::Local => ([1, 2, 0], 1),
+                };
+                let order = (0..components).chain(axes.map(|axis| components + axis)).collect();
+                s.apply(TransposeArrayAxes { var: array.into(), order })?;
+                s.apply(JoinArrayAxes { var: array.into(), axis: components + lane })?;
+                if wide && kept == Kept::Results {
+                    let (var, axis) = (array.into(), components + 1);
+                    s.apply(SplitArrayAxis { var, axis, factor: FOUR })?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Lets columns of what [`Self::lay_out`] has in local memory, with one axis of components, begin in other
+    /// banks: all, or of each four the first.
+    pub(super) fn spread_columns(self, s: &mut Schedule, array: &Array) -> Result<(), TransformError> {
+        match self {
+            Self::MmaM16n8k8 => fragments::spread_columns(s, array),
+            Self::Mfma16x16x4 => s.apply(PadArray::new(array, 2, FOUR)).map(drop),
+        }
+    }
+
     /// Lays a table `[modes, degrees of freedom]` out, which has a copy in local memory or not.
     pub(super) fn lay_out_table(
         self,
@@ -262,11 +320,11 @@ fn to_columns(s: &mut Schedule, array: &Array, axes: &mut Axes) -> Result<(), Tr
 }
 
 /// The order of the axes of degrees of freedom, and of results, as `mma_m16n8k8` has them.
-pub(super) const VALUES: [u32; 6] = [0, 2, 5, 3, 4, 1];
-pub(super) const RESULTS: [u32; 6] = [0, 2, 5, 3, 1, 4];
+const VALUES: [u32; 6] = [0, 2, 5, 3, 4, 1];
+const RESULTS: [u32; 6] = [0, 2, 5, 3, 1, 4];
 
 /// Lays an array `[sub-groups, cells, columns]` out as `mma_m16n8k8` has it.
-pub(super) fn to_fragment(
+fn to_fragment(
     s: &mut Schedule,
     array: &Array,
     order: [u32; 6],

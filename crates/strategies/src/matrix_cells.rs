@@ -47,8 +47,8 @@ use std::fmt;
 /// four terms.
 ///
 /// # Errors
-/// Integrands without modes; functions with components; copies ahead or orbits by `mfma_16x16x4`; a
-/// step that was refused.
+/// Integrands without modes; functions with components; copies ahead by `mfma_16x16x4`; a step that
+/// was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MatrixCells {
@@ -186,7 +186,7 @@ impl Strategy for MatrixCells {
     }
 
     fn in_orbits(&self, on: &mut Work<'_>, how: CombinedOrbits) -> Result<(), Stopped> {
-        if how != CombinedOrbits::default() || !self.instruction.is_default() {
+        if how != CombinedOrbits::default() {
             return Err(how.refused(self));
         }
         let orbits = how.lower(on)?;

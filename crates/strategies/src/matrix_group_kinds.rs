@@ -19,7 +19,7 @@ use kingpost_ir::{AddressSpace, Affine, Atom, AxisTag, InameId, Kernel};
 use kingpost_primitives::ScheduleSteps;
 use kingpost_primitives::intrinsics::MMA_M16N8K8_F64;
 use kingpost_primitives::primitives::{
-    AliasStorage, CropTable, DeclareCallee, JoinArrayAxes, JoinArrays, PadArray, PadInames, PrefetchArray,
+    AliasStorage, CropTable, DeclareCallee, JoinArrayAxes, JoinArrays, PadArray, PrefetchArray,
     ReplaceWithIntrinsic, ReverseIname, SetAddressSpace, TransposeArrayAxes,
 };
 use kingpost_primitives::schedule::{Array, Loop};
@@ -73,15 +73,13 @@ impl Plan<'_> {
         let digits = self.roll_kinds(s, &mut parts, loops)?;
         let kind_zero = s.roll(statements(s.kernel(), rolled.zero.name()), "kind_zero")?;
         let found = "a table multiplies some components only, or a derivative is zero in a block of modes";
-        let of_kind =
-            parts.blocks.first().and_then(|b| quadrature(s.kernel(), b, &parts, b.block.points / TILE));
+        let of_kind = parts
+            .blocks
+            .first()
+            .and_then(|b| quadrature(s.kernel(), b, &parts, (self.args.instruction, b.block.points / TILE)));
         let Some(of_kind) = of_kind else { return Err(refusal(s.kernel(), found).into()) };
         let of_block = roll_block(s, &of_kind)?;
-        if parts.orbits % TILE != 0 {
-            let of_block = parts.blocks.iter().flat_map(|b| [&b.evaluation.dofs, &b.products.rows]);
-            let all = [&parts.combine, &result.zero, &parts.separate].into_iter().chain(of_block);
-            s.apply(PadInames::new(all, tiled(parts.orbits)))?;
-        }
+        parts.pad(s, self.args.instruction, &result.zero)?;
 
         // loops over the cells of a block: for the gather, the geometry, the products, the scatter
         let order = gathers_first(s, &cell, program)?;
@@ -328,7 +326,8 @@ fn kind_sums(
         let [rows, columns, cells, component] = exactly(s, of_product.to_vec(), "loops of a product")?;
         axes.add_components(&component);
         axes.sub_groups.push(own_combinations(s, owners, &insn)?);
-        let (part, columns) = tile_of_points(s, &Nest { cells: cells.clone(), columns }, true)?;
+        let (part, columns) =
+            tile_of_points(s, &Nest { cells: cells.clone(), columns }, true, quadrature.instruction)?;
         let nest = product(s, &cells, &rows, &columns, false)?;
         for inner in part.iter().chain(&nest.tiles) {
             s.interchange(&component, inner)?;

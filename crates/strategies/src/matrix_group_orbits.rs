@@ -4,7 +4,8 @@
 use super::blocks::{REST, blocks_of_cells, gathers_first, loops_in, statements};
 use super::cell_groups::cell_groups;
 use super::component_products::{Evaluated, Quadrature, of_table, products, roll_block, roll_groups};
-use super::fragments::{Axes, CELLS, LANES, Nest, TILE, exactly, fragment, lay_out, tiled};
+use super::fragments::{Axes, CELLS, Nest, exactly};
+use super::instruction::{Kept, MatrixInstruction};
 use super::matrix_cells::row_length;
 use super::matrix_groups::MatrixGroups;
 use super::matrix_orbits::{ModeBlock, Parts, algebra};
@@ -16,10 +17,9 @@ use kingpost_forms::lowering::Orbits;
 use kingpost_forms::program::{CellProgram, Gather, NotAnAction};
 use kingpost_ir::{AddressSpace, AxisTag, Expr, Kernel};
 use kingpost_primitives::ScheduleSteps;
-use kingpost_primitives::intrinsics::MMA_M16N8K8_F64;
 use kingpost_primitives::primitives::{
-    AliasStorage, DeclareCallee, JoinArrayAxes, LaunchHint, PackArrays, PadArray, PadInames,
-    ReplaceWithIntrinsic, SetAddressSpace, TransposeArrayAxes,
+    AliasStorage, DeclareCallee, JoinArrayAxes, LaunchHint, PackArrays, PadArray, ReplaceWithIntrinsic,
+    SetAddressSpace, TransposeArrayAxes,
 };
 use kingpost_primitives::schedule::{Array, Loop};
 use kingpost_primitives::{Schedule, TransformError};
@@ -124,8 +124,10 @@ impl Plan<'_> {
         let program = self.program;
         let result = &program.results[0];
         let ([block, cell], rest) = blocks_of_cells(s, program, CELLS)?;
-        let parts = algebra(s, program, self.gather, self.orbits)?;
-        let blocks = parts.blocks.iter().map(|b| quadrature(s.kernel(), b, &parts, self.args.tiles()));
+        let instruction = self.args.instruction;
+        let parts = algebra(s, program, self.gather, self.orbits, instruction.tile())?;
+        let of = |b| quadrature(s.kernel(), b, &parts, (instruction, self.args.tiles()));
+        let blocks = parts.blocks.iter().map(of);
         let blocks: Vec<Quadrature<'_>> = blocks.collect::<Option<_>>().ok_or_else(|| {
             let found =
                 "a table multiplies some components only, or a derivative is zero in a block of modes";
@@ -133,11 +135,7 @@ impl Plan<'_> {
         })?;
         let rolled = self.roll(s, &parts)?;
         let of_blocks = blocks.iter().map(|q| roll_block(s, q)).collect::<Result<Vec<_>, _>>()?;
-        if parts.orbits % TILE != 0 {
-            let of_blocks = parts.blocks.iter().flat_map(|b| [&b.evaluation.dofs, &b.products.rows]);
-            let all = [&parts.combine, &result.zero, &parts.separate].into_iter().chain(of_blocks);
-            s.apply(PadInames::new(all, tiled(parts.orbits)))?;
-        }
+        parts.pad(s, instruction, &result.zero)?;
 
         // loops over the cells of a block: for the gather, the geometry, the products, the scatter
         let order = gathers_first(s, &cell, program)?;
@@ -163,7 +161,11 @@ impl Plan<'_> {
             (&rolled.separate, separate, &parts.separate, Some(&parts.member)),
         ] {
             s.reorder([component, &cells, columns].into_iter().chain(inner))?;
-            axes.add(fragment(s, &Nest { cells, columns: columns.clone() }, true)?);
+            let nest = Nest { cells, columns: columns.clone() };
+            axes.add(match columns == &parts.combine {
+                true => instruction.terms(s, &nest)?,
+                false => instruction.rows(s, &nest, true)?,
+            });
             axes.add_components(component);
         }
         axes.unrolled.push(parts.member.clone());
@@ -173,9 +175,11 @@ impl Plan<'_> {
             products(s, quadrature, of_block, cells, &mut axes)?;
             local.push(axes.local[known..].to_vec());
         }
-        for array in parts.values.iter().chain(&parts.results) {
-            lay_out(s, array, true, true)?;
-            axes.fragments.push(array.clone());
+        for (arrays, kept) in [(&parts.values, Kept::Terms), (&parts.results, Kept::Results)] {
+            for array in arrays {
+                instruction.lay_out(s, array, 1, true, kept)?;
+                axes.fragments.push(array.clone());
+            }
         }
         let ends = Ends { gather: cell, geometry, commit, rest };
         self.ends(s, &ends, &rolled, &mut axes)?;
@@ -206,7 +210,7 @@ impl Plan<'_> {
     ) -> Result<(), TransformError> {
         let (program, g) = (self.program, self.gather);
         let result = &program.results[0];
-        let items = [LANES, self.args.sub_groups(self.components)];
+        let items = [self.args.instruction.lanes(), self.args.sub_groups(self.components)];
         let component = program.evaluated().first().and_then(|k| rolled.gathers[*k].as_ref());
         let shape = [g.count, self.components];
         let gather = CellNest { array: &g.array, cells: &ends.gather, rows: &g.dofs, component, shape };
@@ -248,8 +252,9 @@ impl Plan<'_> {
     ) -> Result<(), TransformError> {
         let (g, result) = (self.gather, &self.program.results[0]);
         s.apply(JoinArrayAxes { var: String::from(&result.array), axis: 1 })?;
-        let columns = parts.members * tiled(parts.orbits);
+        let columns = parts.members * self.args.instruction.tiled(parts.orbits);
         let row = row_length(g.count.max(columns));
+        self.args.instruction.set_width(s)?;
         let shared = [(&g.array, g.count), (&result.array, columns)];
         for (array, columns) in shared {
             s.apply(TransposeArrayAxes { var: array.into(), order: vec![2, 0, 1] })?;
@@ -275,9 +280,10 @@ impl Plan<'_> {
                 s.apply(AliasStorage { vars, storage: s.fresh(&format!("mode_values_{k}")) })?;
             }
         }
-        s.apply(DeclareCallee::new(MMA_M16N8K8_F64))?;
+        let (callee, name) = self.args.instruction.callee();
+        s.apply(DeclareCallee::new(callee))?;
         for call in &axes.calls {
-            s.apply(ReplaceWithIntrinsic::new([call], "mma_m16n8k8_f64"))?;
+            s.apply(ReplaceWithIntrinsic::new([call], name))?;
         }
         s.tag_all(&axes.unrolled, AxisTag::Unrolled)
     }
@@ -288,7 +294,7 @@ pub(super) fn quadrature<'p>(
     kernel: &Kernel,
     modes: &'p ModeBlock,
     parts: &Parts,
-    tiles: i64,
+    (instruction, tiles): (MatrixInstruction, i64),
 ) -> Option<Quadrature<'p>> {
     let ModeBlock { block, evaluation, products } = modes;
     let by_table = |insns: &[String], tables: &[Array], vectors: &[Array], is_sum: bool| {
@@ -307,9 +313,9 @@ pub(super) fn quadrature<'p>(
     let evaluated = vec![Evaluated { evaluation, of_tables }];
     let insns: Vec<String> = products.insns.iter().map(String::from).collect();
     let of_tables = by_table(&insns, &products.tables, &parts.results, true)?;
-    let all = block.points / TILE;
+    let all = block.points / instruction.tile();
     let tiles = (1..=tiles.min(all)).rev().find(|tiles| all % tiles == 0)?;
-    Some(Quadrature { block, evaluated, products, of_tables, tiles, short: None, shared: None })
+    Some(Quadrature { block, evaluated, products, of_tables, tiles, short: None, shared: None, instruction })
 }
 
 /// The statements of a loop by what they write, one of some arrays, each in order of components.

@@ -3,9 +3,8 @@
 use super::blocks::{REST, blocks_of_cells, gathers_first, statements, written};
 use super::cell_groups::cell_groups;
 use super::component_products::{Evaluated, Quadrature, RolledBlock, Shared, of_table, products, roll_block};
-use super::fragments::{
-    Axes, CELLS, LANES, Nest, TILE, exactly, fragment, lay_out, lay_out_of, spread_columns, tiled,
-};
+use super::fragments::{Axes, CELLS, Nest, exactly};
+use super::instruction::{Kept, MatrixInstruction};
 use super::matrix_group_orbits::matrix_group_orbits;
 use super::modes::factor;
 use super::show_parts;
@@ -15,7 +14,7 @@ use crate::strategy::{Arguments, CombinedOrbits, Needs, Question, Stopped, Strat
 use kingpost_forms::program::{CellProgram, Gather, NotAnAction};
 use kingpost_ir::{AddressSpace, AxisTag, Kernel};
 use kingpost_primitives::ScheduleSteps;
-use kingpost_primitives::intrinsics::{MMA_M16N8K4_F64, MMA_M16N8K8_F64};
+use kingpost_primitives::intrinsics::MMA_M16N8K4_F64;
 use kingpost_primitives::primitives::{
     AliasStorage, ContractArray, DeclareCallee, JoinArrays, LaunchHint, PadInames, ReplaceWithIntrinsic,
     SetAddressSpace, SplitArrayAxis, TransposeArrayAxes,
@@ -83,6 +82,7 @@ impl<'p> Parts<'p> {
                 tiles: 1,
                 short: None,
                 shared: None,
+                instruction: MatrixInstruction::default(),
             });
         }
         Ok(Self { gathers, components, count, blocks })
@@ -113,7 +113,8 @@ impl<'p> Parts<'p> {
 ///
 /// # Errors
 /// Functions without components, or with others than the result; tables that multiply some
-/// components only; a step that was refused.
+/// components only; instructions of half the length and kinds of modes by `mfma_16x16x4`; a step that was
+/// refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MatrixGroups {
@@ -150,6 +151,9 @@ pub struct MatrixGroups {
     /// [`StraightCells`](super::StraightCells).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<u64>,
+    /// The instruction.
+    #[serde(default, skip_serializing_if = "MatrixInstruction::is_default")]
+    pub instruction: MatrixInstruction,
 }
 
 impl MatrixGroups {
@@ -165,11 +169,18 @@ impl MatrixGroups {
 
     /// Rows of a result of `count`, in full tiles, as many for each sub-group that shares them.
     fn rows(&self, count: i64) -> i64 {
-        let whole = TILE * self.shared_points.map_or(1, i64::from);
+        let whole = self.instruction.tile() * self.shared_points.map_or(1, i64::from);
         count + (-count).rem_euclid(whole)
     }
 
     fn check(&self) -> Result<(), StrategyError> {
+        if !self.instruction.is_default() && (self.short_terms || self.kinds) {
+            let reason =
+                "short terms and kinds of modes are of `mma_m16n8k8`: wavefronts multiply four terms at a \
+                          time; leave `short_terms` and `kinds` out"
+                    .into();
+            return Err(StrategyError::Unsuited { strategy: Self::NAME, reason });
+        }
         let Some(found) = self.shared_points else { return Ok(()) };
         if !(2..=32).contains(&found) {
             let symbol = "the number of sub-groups that share points".into();
@@ -188,16 +199,19 @@ impl MatrixGroups {
 
 impl fmt::Display for MatrixGroups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { resident_groups, point_tiles, short_terms, one_sub_group, shared_points, kinds, parts } =
+        let Self { resident_groups, point_tiles, short_terms, one_sub_group, shared_points, kinds, .. } =
             self;
         f.write_str("matrix groups")?;
         f.write_str(if *one_sub_group { " of one sub-group" } else { "" })?;
         shared_points.map_or(Ok(()), |n| write!(f, " of {n} sub-groups that share points"))?;
         f.write_str(if *kinds { " of a sub-group for each kind of modes" } else { "" })?;
         resident_groups.map_or(Ok(()), |groups| write!(f, ", {groups} at a time"))?;
-        point_tiles.map_or(Ok(()), |tiles| write!(f, ", {} points at a time", 8 * tiles))?;
+        point_tiles.map_or(Ok(()), |tiles| {
+            write!(f, ", {} points at a time", self.instruction.tile() * i64::from(tiles))
+        })?;
         f.write_str(if *short_terms { ", short terms" } else { "" })?;
-        show_parts(f, parts)
+        show_parts(f, &self.parts)?;
+        f.write_str(if self.instruction.is_default() { "" } else { ", wavefronts" })
     }
 }
 
@@ -217,7 +231,7 @@ impl Strategy for MatrixGroups {
         }
         let s = on.schedule();
         let before = s.clone();
-        match factor(s, &*form.program()?, TILE as u32) {
+        match factor(s, &*form.program()?, self.instruction.tile() as u32) {
             Ok(()) => {}
             // the integrand is not linear: sums run over points
             Err(error) if error.is_misfit() => *s = before,
@@ -230,6 +244,7 @@ impl Strategy for MatrixGroups {
         let short = self.short_terms.then_some(parts.count);
         for quadrature in &mut parts.blocks {
             (quadrature.tiles, quadrature.short) = (self.tiles(), short);
+            quadrature.instruction = self.instruction;
             quadrature.shared = self.shared_points.map(|n| {
                 let sub_groups = i64::from(n);
                 Shared { sub_groups, rows: self.rows(parts.count) / sub_groups }
@@ -256,6 +271,7 @@ impl Strategy for MatrixGroups {
     }
 
     fn in_orbits(&self, on: &mut Work<'_>, how: CombinedOrbits) -> Result<(), Stopped> {
+        self.check()?;
         if how != CombinedOrbits::default() || self.short_terms || self.shared_points.is_some() {
             return Err(how.refused(self));
         }
@@ -389,7 +405,7 @@ impl Plan<'_> {
             let (owner, columns) = self.own_rows(s, columns)?;
             s.reorder(owner.iter().chain([component, &cells, &columns]))?;
             axes.sub_groups.extend(owner);
-            axes.add(fragment(s, &Nest { cells, columns }, true)?);
+            axes.add(self.args.instruction.rows(s, &Nest { cells, columns }, true)?);
         }
         for ((quadrature, of_block), cells) in parts.blocks.iter().zip(&components.blocks).zip(&points) {
             products(s, quadrature, of_block, cells, &mut axes)?;
@@ -445,7 +461,7 @@ impl Plan<'_> {
                 s.apply(ContractArray::new(array, 0))?;
             }
         }
-        let (terms, all_rows) = (tiled(parts.count), self.args.rows(parts.count));
+        let (terms, all_rows) = (self.args.instruction.padded(parts.count), self.args.rows(parts.count));
         let result = &self.program.results[0];
         let rows =
             [&result.zero, &result.scatter].into_iter().chain(parts.blocks.iter().map(|q| &q.products.rows));
@@ -471,7 +487,7 @@ impl Plan<'_> {
     ) -> Result<(), TransformError> {
         let (program, parts) = (self.program, self.parts);
         let result = &program.results[0];
-        let items = [LANES, self.args.sub_groups(parts.components)];
+        let items = [self.args.instruction.lanes(), self.args.sub_groups(parts.components)];
         let mut around = vec![ends.gather.clone()];
         let order: Vec<usize> = program.evaluated();
         let others: Vec<String> =
@@ -483,7 +499,7 @@ impl Plan<'_> {
         let mut dealt = Vec::new();
         for (k, cells) in order.iter().zip(&around) {
             let (g, component) = (&program.gathers[*k], rolled.gathers[*k].as_ref());
-            let shape = [tiled(parts.count), parts.components];
+            let shape = [self.args.instruction.padded(parts.count), parts.components];
             let nest = CellNest { array: &g.array, cells, rows: &g.dofs, component, shape };
             dealt.extend(deal_parts(s, &nest, g.dofs.name(), items, &self.args.parts)?);
         }
@@ -506,8 +522,8 @@ impl Plan<'_> {
         dealt.into_iter().for_each(|flat| axes.take(flat, items));
         let wide = parts.gathers.iter().map(|g| &g.array).chain([&ends.staged.array]);
         for array in wide {
-            lay_out(s, array, true, false)?;
-            spread_columns(s, array)?;
+            self.args.instruction.lay_out(s, array, 1, true, Kept::Local)?;
+            self.args.instruction.spread_columns(s, array)?;
             axes.local.push(array.clone());
         }
         let mut in_front = 1;
@@ -519,7 +535,7 @@ impl Plan<'_> {
             s.apply(TransposeArrayAxes::new(&result.array, [0, 2, 1, 3]))?;
             in_front = 2;
         }
-        lay_out_of(s, &result.array, in_front, true, true)?;
+        self.args.instruction.lay_out(s, &result.array, in_front, true, Kept::Results)?;
         axes.fragments.push(result.array.clone());
         Ok(())
     }
@@ -551,6 +567,7 @@ impl Plan<'_> {
         block: &Loop,
         axes: &Axes,
     ) -> Result<(), TransformError> {
+        self.args.instruction.set_width(s)?;
         for array in axes.local.iter().chain(&self.program.per_cell).chain(&axes.fragments) {
             s.apply(SetAddressSpace::new(array, AddressSpace::Local))?;
         }
@@ -561,9 +578,10 @@ impl Plan<'_> {
         }
         s.tag_all(&axes.sub_groups, AxisTag::Local(1))?;
         self.share_storage(s, ends.staged, axes)?;
-        s.apply(DeclareCallee::new(MMA_M16N8K8_F64))?;
+        let (callee, name) = self.args.instruction.callee();
+        s.apply(DeclareCallee::new(callee))?;
         for call in &axes.calls {
-            s.apply(ReplaceWithIntrinsic::new([call], "mma_m16n8k8_f64"))?;
+            s.apply(ReplaceWithIntrinsic::new([call], name))?;
         }
         if !axes.short_calls.is_empty() {
             s.apply(DeclareCallee::new(MMA_M16N8K4_F64))?;

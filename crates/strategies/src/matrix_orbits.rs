@@ -2,8 +2,8 @@
 
 use super::ahead::{Ahead, coordinates};
 use super::blocks::{blocks_of_cells, gathers_first, loops_in};
-use super::fragments::{Axes, CELLS, Nest, TILE, exactly, fragment, spread_length, tiled};
-use super::instruction::{MatrixInstruction, RESULTS, VALUES, to_fragment};
+use super::fragments::{Axes, CELLS, Nest, exactly};
+use super::instruction::MatrixInstruction;
 use super::matrix_cells::{MatrixCells, MatrixSizes, row_length, tiles};
 use super::modes::split_terms;
 use super::orbit_basis::orbits_of;
@@ -16,7 +16,7 @@ use kingpost_forms::program::{Block, CellProgram, Evaluation, Gather, NotAnActio
 use kingpost_ir::{AddressSpace, Affine, InsnId, Kernel, ScalarType, TableData, VarId, VarKind, Variable};
 use kingpost_primitives::ScheduleSteps;
 use kingpost_primitives::primitives::{
-    CombineOrbits, DropZeroTerms, FactorQuadrature, JoinArrayAxes, PadInames, PeelIname, RemoveUnusedVars,
+    CombineOrbits, DropZeroTerms, FactorQuadrature, JoinArrayAxes, PeelIname, RemoveUnusedVars,
     SetAddressSpace, ShiftIname, SplitLives,
 };
 use kingpost_primitives::schedule::{Array, Loop, Statement};
@@ -60,14 +60,15 @@ pub(super) fn matrix_orbits(on: &mut Work<'_>, args: &MatrixCells, orbits: &[Orb
 /// The sizes of a kernel that `matrix_orbits` can map.
 #[must_use]
 pub fn matrix_orbit_sizes(kernel: &Kernel, program: &CellProgram, orbits: &[Orbits]) -> Option<MatrixSizes> {
+    let instruction = MatrixInstruction::MmaM16n8k8;
     scalar_gather(kernel, program).ok()?;
     let terms = |s: &mut Schedule| program.blocks.iter().try_for_each(|b| split_terms(s, b).map(drop));
     let kernel = trial(kernel, terms)?;
     let program = CellProgram::read(&kernel).ok()?;
     let gather = scalar_gather(&kernel, &program).ok()?;
     let mut s = Schedule::of(&kernel);
-    let parts = algebra(&mut s, &program, gather, orbits).ok()?;
-    let (n, padded) = (gather.count, tiled(parts.orbits));
+    let parts = algebra(&mut s, &program, gather, orbits, instruction.tile()).ok()?;
+    let (n, padded) = (gather.count, instruction.tiled(parts.orbits));
     let bytes = |count: i64| 8 * count.unsigned_abs();
     let per_cell = program.per_cell.len() as i64;
     let mut names: Vec<&Array> = Vec::new();
@@ -76,7 +77,7 @@ pub fn matrix_orbit_sizes(kernel: &Kernel, program: &CellProgram, orbits: &[Orbi
         for table in &products.tables {
             if !names.contains(&table) {
                 names.push(table);
-                tables.push(bytes(spread_length(block.points * padded)));
+                tables.push(bytes(instruction.kept_length(block.points, parts.orbits)));
             }
         }
     }
@@ -128,6 +129,22 @@ pub(super) struct Parts {
     pub(super) blocks: Vec<ModeBlock>,
 }
 
+impl Parts {
+    /// Orbits as many as an instruction multiplies, and rows of results in full tiles.
+    pub(super) fn pad(
+        &self,
+        s: &mut Schedule,
+        instruction: MatrixInstruction,
+        zero: &Loop,
+    ) -> Result<(), TransformError> {
+        let terms: Vec<&Loop> =
+            [&self.combine].into_iter().chain(self.blocks.iter().map(|b| &b.evaluation.dofs)).collect();
+        let rows = self.blocks.iter().map(|b| &b.products.rows);
+        let rows: Vec<&Loop> = [zero, &self.separate].into_iter().chain(rows).collect();
+        instruction.pad(s, &terms, &rows, self.orbits)
+    }
+}
+
 /// Modes that some combinations have.
 pub(super) struct ModeBlock {
     pub(super) block: Block,
@@ -135,14 +152,15 @@ pub(super) struct ModeBlock {
     pub(super) products: Products,
 }
 
-/// Combines degrees of freedom, sums over modes in blocks, and leaves out blocks of zeros.
+/// Combines degrees of freedom, sums over modes in blocks of `tile`, and leaves out blocks of zeros.
 pub(super) fn algebra(
     s: &mut Schedule,
     program: &CellProgram,
     gather: &Gather,
     orbits: &[Orbits],
+    tile: i64,
 ) -> Result<Parts, TransformError> {
-    let (mut parts, loops) = combined(s, program, gather, orbits, TILE)?;
+    let (mut parts, loops) = combined(s, program, gather, orbits, tile)?;
     for (k, quad) in loops.iter().enumerate().skip(1) {
         let shared = shared_scalars(s.kernel(), quad);
         if !shared.is_empty() {
@@ -356,7 +374,8 @@ impl Plan<'_> {
         let ([block, cell], rest) = blocks_of_cells(s, program, CELLS * sub_groups)?;
         let [turn, group] = s.split_as(&block, groups, ["turn", "cell_group"])?;
         s.interchange(&turn, &group)?;
-        let parts = algebra(s, program, self.gather, self.orbits)?;
+        let instruction = self.args.instruction;
+        let parts = algebra(s, program, self.gather, self.orbits, instruction.tile())?;
 
         // loops over the cells of a block: for the gather, the geometry, the products, the scatter
         let order = gathers_first(s, &cell, program)?;
@@ -380,7 +399,7 @@ impl Plan<'_> {
         places.ends(s, (program, gather, self.args), (&result.array, &result.scatter), &mut axes)?;
         // rows of one length: a sub-group finds its cells in one place of the buffer before and after
         s.apply(JoinArrayAxes { var: String::from(&result.array), axis: 1 })?;
-        let columns = parts.members * tiled(parts.orbits);
+        let columns = parts.members * instruction.tiled(parts.orbits);
         let shared = [(&gather.array, gather.count), (&result.array, columns)];
         places.place(s, self.args, shared, row_length(gather.count.max(columns)), (&parts.small, &axes))
     }
@@ -405,11 +424,8 @@ impl Plan<'_> {
         let mut around = s.distribute_as(&own, starts, &stems)?;
         let [separate] = exactly(s, around.split_off(parts.blocks.len() + 1), "the results")?;
         let combine = around.remove(0);
-        if parts.orbits % TILE != 0 {
-            let of_blocks = parts.blocks.iter().flat_map(|b| [&b.evaluation.dofs, &b.products.rows]);
-            let all = [&parts.combine, zero, &parts.separate].into_iter().chain(of_blocks);
-            s.apply(PadInames::new(all, tiled(parts.orbits)))?;
-        }
+        let instruction = self.args.instruction;
+        parts.pad(s, instruction, zero)?;
         let multiplied = match (self.args.overlapped, around.first()) {
             // after this loop nothing reads what was gathered
             (true, Some(first)) => s.distribute_one(&sub_group, first, "sub_group_products")?,
@@ -417,22 +433,21 @@ impl Plan<'_> {
         };
         let mut all_tiles = Vec::new();
         for (ModeBlock { block, evaluation, products }, cells) in parts.blocks.iter().zip(&around) {
-            let instruction = MatrixInstruction::MmaM16n8k8;
             all_tiles.push(tiles(s, [&multiplied, cells], block, evaluation, products, instruction)?);
         }
         // arrays and loops of each product as the instruction has them
         let wide = |cells: &Loop, columns: &Loop| Nest { cells: cells.clone(), columns: columns.clone() };
-        let wide = [wide(&combine, &parts.combine), wide(&own, zero), wide(&separate, &parts.separate)];
         axes.unrolled.push(parts.member.clone());
-        for nest in &wide {
-            axes.add(fragment(s, nest, true)?);
+        axes.add(instruction.terms(s, &wide(&combine, &parts.combine))?);
+        for nest in [wide(&own, zero), wide(&separate, &parts.separate)] {
+            axes.add(instruction.rows(s, &nest, true)?);
         }
         let split = all_tiles.iter().map(|tiles| tiles.split(s, axes)).collect::<Result<Vec<_>, _>>()?;
         for array in &parts.values {
-            to_fragment(s, array, VALUES, axes)?;
+            instruction.lay_out_terms(s, array, axes)?;
         }
         for array in &parts.results {
-            to_fragment(s, array, RESULTS, axes)?;
+            instruction.lay_out_results(s, array, axes)?;
         }
         for (tiles, products) in all_tiles.iter().zip(split) {
             tiles.to_fragments(s, &products, axes)?;

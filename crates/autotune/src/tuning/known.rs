@@ -15,7 +15,8 @@
 //! 6. one cell a work-item.
 //!
 //! The first that the form and the device can take is used. Where numbers are by entity, their own
-//! trials and what is shipped for them stand before all of these ([`by_entity`]).
+//! trials and what is shipped for them stand before all of these ([`by_entity`]); likewise on meshes
+//! from files ([`unstructured`]).
 
 use super::candidates::usual_cells;
 use super::search::staged_tilings;
@@ -62,6 +63,10 @@ const BY_ENTITY: [(&str, &str, &str); 1] =
 /// Those where numbers are [by block](NumberingOrder::ByBlock), likewise.
 const BY_BLOCK: [(&str, &str, &str); 1] =
     [("sm_90", "NVIDIA H200", include_str!("known_data/nvidia_h200_by_block.txt"))];
+
+/// Those that are faster than these where successive cells are neighbours of each other, likewise.
+const UNSTRUCTURED: [(&str, &str, &str); 1] =
+    [("sm_90", "NVIDIA H200", include_str!("known_data/nvidia_h200_unstructured.txt"))];
 
 /// Work-items of a group that share cells: four sub-groups, or more where one cell has more.
 const WORK_ITEMS_OF_CELLS: u64 = 128;
@@ -252,6 +257,24 @@ pub fn by_block(
     let is_by_block = |r: &Record| FormCase::order_of(&r.workload) == NumberingOrder::ByBlock;
     let tuned = tuned(form, sought, device, records, is_by_block);
     let shipped = of_case(&BY_BLOCK, sought, device).into_iter().flat_map(|(found, _)| found);
+    tuned.into_iter().chain(shipped).chain(known).collect()
+}
+
+/// The mappings to try on a mesh in which successive cells are neighbours, as those from files are
+/// in their local order: the fastest trial on such a mesh, what is shipped for them, and then those
+/// `known` for unit meshes, whose successive cells are translates of each other.
+///
+/// Lists of degrees of freedom are shipped with several sizes of room, in ascending order: the first
+/// one that is enough for a mesh is taken where [`first`] is given an attempt that tries it.
+pub fn unstructured(
+    form: &dyn CellKernel,
+    sought: Sought<'_>,
+    device: &DeviceInfo,
+    records: &[Record],
+    known: Vec<Known>,
+) -> Vec<Known> {
+    let tuned = tuned(form, sought, device, records, |r| r.workload.data.is_some());
+    let shipped = of_case(&UNSTRUCTURED, sought, device).into_iter().flat_map(|(found, _)| found);
     tuned.into_iter().chain(shipped).chain(known).collect()
 }
 

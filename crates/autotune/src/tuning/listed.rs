@@ -14,7 +14,7 @@ use kingpost_strategies::{
 };
 
 /// Cells of a group that are tried.
-const CELLS: [u64; 2] = [64, 128];
+const CELLS: [u64; 3] = [64, 128, 256];
 
 /// Room of a list is a multiple of this, so that similar meshes share a kernel.
 const MULTIPLE: u64 = 32;

@@ -20,8 +20,8 @@ use kingpost_sample::is_long_run;
 use kingpost_strategies::Combinator;
 use kingpost_strategies::relowered;
 use kingpost_strategies::{
-    CellBlocks, ConstantCells, FactorisedCells, FactorisedLines, FewestOperations, InOrbits, LoopLanes,
-    Objective, PointTiles, Rules, SingleCell, StagedCells, StraightCells, SummedCells,
+    CellBlocks, ConstantCells, FactorisedCells, FactorisedLines, FewestOperations, InOrbits, ListedCells,
+    LoopLanes, Objective, PointTiles, Rules, SingleCell, StagedCells, StraightCells, SummedCells,
 };
 
 fn device(name: &str, backend: Backend, arch: &str) -> DeviceInfo {
@@ -363,7 +363,8 @@ fn what_is_shipped_replays(operator: Operator) {
             let attempt = |k: &Known| mapped(form, &k.mapping, &card, &Options::default());
             let of_jit = first(without_setup(known), attempt).unwrap().0.mapping;
             let sought = Sought { case: Some(&case), dim };
-            let own = [&BY_ENTITY, &BY_BLOCK].map(|known| of_case(known, sought, &card).unwrap().0);
+            let own =
+                [&BY_ENTITY, &BY_BLOCK, &UNSTRUCTURED].map(|known| of_case(known, sought, &card).unwrap().0);
             let own: Vec<Mapping> = own.into_iter().flatten().map(|known| known.mapping).collect();
             let others = mappings.iter().chain(&own).filter(|mapping| **mapping != of_jit);
             for mapping in others.chain([&of_jit]) {
@@ -450,6 +451,28 @@ fn numbers_by_block_have_mappings_of_their_own() {
     let found = by_block(&lowered, sought, &card, &[], others.clone());
     assert!(found[0].mapping.find::<CellBlocks>().is_some(), "{found:?}");
     assert_eq!(found[1..], others);
+}
+
+/// Lists stand there with several sizes of room, the smallest one first.
+#[test]
+fn meshes_of_neighbours_have_mappings_of_their_own() {
+    let card = device("NVIDIA H200", Backend::Cuda, "sm_90a");
+    let sought = Sought { case: Some("laplace.3D.P2"), dim: 3 };
+    let case = lowered(Operator::Laplace, 3, 2, QuadratureScheme::XiaoGimbutas);
+    let others = known(&case.lowered, sought, &card, &[]);
+    let found = unstructured(&case.lowered, sought, &card, &[], others.clone());
+    let (own, rest) = found.split_at(found.len() - others.len());
+    assert_eq!(rest, others);
+    let room: Vec<u64> = own.iter().map(|k| k.mapping.find::<ListedCells>().unwrap().items).collect();
+    assert!(room.len() > 1 && room.is_sorted(), "{room:?}");
+    // a trial on a unit mesh says nothing of these, one on a mesh of a file comes first
+    let cells = |cells| Mapping::from(SingleCell { cells });
+    let unit = record(&case, "NVIDIA H200", cells(16), 0.1);
+    let mut of_file = record(&case, "NVIDIA H200", cells(32), 0.2);
+    of_file.workload.data = Some("bracket.msh".into());
+    let found = unstructured(&case.lowered, sought, &card, &[unit, of_file], others);
+    assert_eq!(found[0], Known { mapping: cells(32), source: Source::Tuned { median_s: 0.2 } });
+    assert_eq!(found[1..=own.len()], *own);
 }
 
 /// A candidate that is the default comes to the front; one that is none of them is added there.
