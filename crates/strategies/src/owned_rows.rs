@@ -27,11 +27,14 @@ use std::fmt;
 /// store a row together, so that they write what lies side by side, and copy the columns of one
 /// together where cells are turned. Each loop over owners is a launch of its own.
 ///
-/// For matrices whose [rows are owned](kingpost_forms::lowering::MatrixResult::OwnedRows), of cells
-/// that are [turned](kingpost_forms::lowering::MatrixResult::TurnedRows) or not.
+/// Where the rows of a group of owners lie together, all its work-items clear them, copy their columns
+/// and store them as one array.
+///
+/// For matrices whose [rows are owned](kingpost_forms::lowering::MatrixResult::OwnedRows), of any cells.
 ///
 /// # Errors
-/// A step that is refused: iterations that depend on each other, a group of no work-item.
+/// A step that is refused: iterations that depend on each other, a group of no work-item; a group of
+/// other owners than those whose rows lie together.
 ///
 /// # Source
 /// Trotter et al. 2023, §3.7: "assign an entire row of the global matrix to a single thread and thus
