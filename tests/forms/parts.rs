@@ -30,7 +30,7 @@ fn several_devices_have_the_solution_of_one() {
         (0..n).map(|part| open(["c", "opencl"][part % 2]).unwrap()).collect()
     };
     let cases = [
-        (Mesh::unit_cube(3).unwrap(), 2, AssemblyStrategy::OwnedRows, 2),
+        (Mesh::unit_cube(3).unwrap(), 2, AssemblyStrategy::OWNED_ROWS, 2),
         (bent(9), 3, AssemblyStrategy::Partial, 3),
         (Mesh::unit_cube(5).unwrap(), 1, AssemblyStrategy::LookupTable, 2),
     ];

@@ -152,7 +152,7 @@ fn matrices_equal_the_reference_entry_by_entry() {
             columns.iter().flat_map(|(_, column)| column).fold(0.0_f64, |most, x| most.max(x.abs()));
         for (device, strategy) in each() {
             let owned = [Mapping::from(OwnedRows { owners: 16 }), card()];
-            let mappings = if strategy == AssemblyStrategy::OwnedRows { owned } else { both() };
+            let mappings = if strategy == AssemblyStrategy::OWNED_ROWS { owned } else { both() };
             // compilers take long for the loops of high degrees, that of OpenCL for all
             let one_of_opencl = device.info().backend == Backend::OpenCl && !is_long_run();
             for mapping in mappings.into_iter().skip(usize::from(case.degree > 2 || one_of_opencl)) {
@@ -190,7 +190,7 @@ fn places_of_owned_rows_are_packed_as_their_length_allows() {
                 continue;
             }
             case.room = room;
-            let found = of(&case, AssemblyStrategy::OwnedRows).values;
+            let found = of(&case, AssemblyStrategy::OWNED_ROWS).values;
             let error = found.iter().zip(&expected).fold(0.0_f64, |e, (a, b)| e.max((a - b).abs()));
             // sums of a dozen products over two dozen cells
             assert!(error <= 1e-12 * largest, "{room} on {}: {error:e}, seed {seed}", device.info().name);
@@ -228,7 +228,7 @@ fn entries_stand_by_blocks_where_that_is_asked_for() {
             }
         }
     }
-    for strategy in [AssemblyStrategy::Full, AssemblyStrategy::OwnedRows] {
+    for strategy in [AssemblyStrategy::Full, AssemblyStrategy::OWNED_ROWS] {
         let form = MeshForm::new(
             &case.problem.tangent(&space),
             &LoweringOptions::new("tangent").with_matrix(strategy.matrix(45)),
@@ -316,10 +316,7 @@ fn prescribed_updates_may_be_left_out_of_the_right_hand_side() {
 
 /// Devices with the strategies of assembly: C and OpenCL alternately, in long runs both with each.
 fn each() -> impl Iterator<Item = (Box<dyn Device>, AssemblyStrategy)> {
-    // turned rows and strips take some forms and orders only: `crates/solve/tests/linear/turned.rs`
-    let of_some = [AssemblyStrategy::TurnedRows, AssemblyStrategy::Strips];
-    let taken = AssemblyStrategy::ALL.into_iter().filter(move |strategy| !of_some.contains(strategy));
-    taken.enumerate().flat_map(|(s, strategy)| {
+    AssemblyStrategy::ALL.into_iter().enumerate().flat_map(|(s, strategy)| {
         let devices = devices().into_iter().enumerate().filter(move |(d, _)| is_long_run() || d % 2 == s % 2);
         devices.map(move |(_, device)| (device, strategy))
     })
@@ -386,7 +383,7 @@ fn a_form_that_is_not_symmetric_has_no_half() {
 fn what_is_not_atomic_is_added_the_same_way_each_time() {
     let case = Assembly::new(BoundaryValueProblem::Poisson, Mesh::unit_cube(3).unwrap(), 2, seed());
     let device = open("opencl").unwrap();
-    for strategy in [AssemblyStrategy::Partial, AssemblyStrategy::OwnedRows] {
+    for strategy in [AssemblyStrategy::Partial, AssemblyStrategy::OWNED_ROWS] {
         let once = || case.on_device(&*device, strategy, &card()).values;
         assert_eq!(once(), once());
     }
@@ -396,7 +393,7 @@ fn what_is_not_atomic_is_added_the_same_way_each_time() {
 fn owners_of_rows_need_room_and_no_facets() {
     let space = FunctionSpace::scalar(CellShape::Tetrahedron, 1);
     let lowered = |form, longest| {
-        let options = LoweringOptions::new("mass").with_matrix(MatrixResult::OwnedRows { longest });
+        let options = LoweringOptions::new("mass").with_matrix(AssemblyStrategy::OWNED_ROWS.matrix(longest));
         MeshForm::new(&form, &options)
     };
     let facets = lowered(trial(&space) * test(&space) * ds(), 9).unwrap_err().to_string();
@@ -404,11 +401,11 @@ fn owners_of_rows_need_room_and_no_facets() {
     let mesh = Mesh::unit_cube(2).unwrap();
     let mass = lowered(trial(&space) * test(&space) * dx(), 9).unwrap();
     let error = mass.bind(0, &mesh, &Inputs::new()).unwrap_err().to_string();
-    let needed = "a row of 15 entries, and the form was lowered for rows of at most 9; lower it with";
+    let needed = "rows of at most [15] entries, and the form was lowered for rows of at most [9]; lower it";
     assert!(error.contains(needed), "{error}");
     let edges = FunctionSpace::of(CellShape::Tetrahedron, ElementFamily::NedelecFirst, 1);
     let form = inner(trial(&edges), test(&edges)) * dx();
-    let options = LoweringOptions::new("edges").with_matrix(MatrixResult::OwnedRows { longest: 20 });
+    let options = LoweringOptions::new("edges").with_matrix(AssemblyStrategy::OWNED_ROWS.matrix(20));
     let error = MeshForm::new(&form, &options).unwrap_err().to_string();
     assert!(error.contains("oriented by their cells"), "{error}");
 }

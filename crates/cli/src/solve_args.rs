@@ -111,9 +111,10 @@ pub struct SolveArgs {
     pub(super) all_devices: bool,
     /// How the matrix is assembled: partial (matrices of cells are stored, then added by entry),
     /// full (bisection of each row), lookup-table, symmetric-half (entries on and above the
-    /// diagonal), coloured, rowwise (cells by row), owned-rows (a work-item a row),
-    /// turned-rows (the same with cells turned to the owner: P1 to P3 on simplices),
-    /// strips (the same, one vertex after the other: P1 on simplices)
+    /// diagonal), coloured, rowwise (cells by row), owned-rows (a work-item a row, by the fastest
+    /// of these options: mapped, turned (cells turned to the owner: P1 to P3 on simplices), strips
+    /// (one vertex after the other: P1 on simplices), each also packed (rows of a group together),
+    /// as owned-rows:strips:packed)
     #[arg(long, value_name = "NAME", default_value_t = AssemblyStrategy::LookupTable, conflicts_with = "multigrid")]
     pub(super) assembly: AssemblyStrategy,
     /// Write the solution on its mesh there, for ParaView

@@ -1,11 +1,11 @@
 //! How the matrix of a form is assembled on a device.
 
 use crate::texts::{compiled, text};
-use crate::{Arrays, Call, DeviceForm, FormPrograms, Patterns, SolveError};
+use crate::{Arrays, Call, DeviceForm, FormPrograms, Patterns, RowOptions, SolveError};
 use kingpost_fem::mesh::Mesh;
 use kingpost_fem::sparse::CsrPattern;
 use kingpost_forms::form::{FormError, Inputs};
-use kingpost_forms::lowering::{MatrixResult, MeshForm, NumberedMesh};
+use kingpost_forms::lowering::{MatrixResult, MeshForm, NumberedMesh, OwnerCells, RowOwners};
 use kingpost_runtime::{Buffer, Device, Executable, buffer_of};
 use std::fmt;
 use std::str::FromStr;
@@ -35,38 +35,32 @@ pub enum AssemblyStrategy {
     Rowwise,
     /// A work-item for the rows of a degree of freedom, which computes those rows of the matrices of its
     /// cells alone, adds them up and stores them. Nothing is atomic, so that the entries are the same bit
-    /// by bit in each run.
-    OwnedRows,
-    /// The same of P1 to P3 on straight triangles and tetrahedra, where integrals are exact: cells
-    /// are turned so that the owner's row of their matrices is known when the kernel is written,
-    /// and a launch each is for the owners at vertices, on edges and on faces.
-    TurnedRows,
-    /// The same of P1, with the cells of an owner as strips: in each step one vertex comes to the
-    /// cell, and the two others stay.
-    Strips,
+    /// by bit in each run. None: as the form takes it fastest ([`AssemblyStrategy::decided`]).
+    OwnedRows(Option<RowOptions>),
 }
 
 /// A name that no strategy of assembly has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "no assembly `{0}`; use partial, full, lookup-table, symmetric-half, coloured, rowwise, owned-rows, turned-rows or \
-     strips"
-)]
-pub struct UnknownAssembly(String);
+#[error("no assembly `{found}`; use {needed}")]
+pub struct UnknownAssembly {
+    found: String,
+    needed: &'static str,
+}
 
 impl AssemblyStrategy {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 7] = [
         Self::Partial,
         Self::Full,
         Self::LookupTable,
         Self::SymmetricHalf,
         Self::Coloured,
         Self::Rowwise,
-        Self::OwnedRows,
-        Self::TurnedRows,
-        Self::Strips,
+        Self::OWNED_ROWS,
     ];
+
+    /// Rows that are owned as the form takes it fastest.
+    pub const OWNED_ROWS: Self = Self::OwnedRows(None);
 
     /// What a bilinear form is lowered to, for a matrix whose longest row has a given number of
     /// entries: owners of rows have room for as many.
@@ -79,34 +73,53 @@ impl AssemblyStrategy {
             Self::SymmetricHalf => MatrixResult::SymmetricHalf,
             Self::Coloured => MatrixResult::Coloured,
             Self::Rowwise => MatrixResult::Rowwise,
-            Self::OwnedRows => MatrixResult::OwnedRows { longest },
-            Self::TurnedRows => MatrixResult::TurnedRows { longest: [longest; 4] },
-            Self::Strips => MatrixResult::Strips { longest },
+            Self::OwnedRows(options) => {
+                let RowOptions { cells, packed } = match options {
+                    Some(options) => options,
+                    // what every form takes
+                    None => RowOptions { cells: OwnerCells::Mapped, packed: false },
+                };
+                MatrixResult::OwnedRows(RowOwners { packed, ..RowOwners::new(cells, longest) })
+            }
         }
     }
 
-    /// The same for a form on a mesh and the pattern of its matrix: with no more room than rows
-    /// need.
+    /// The same strategy, with what is open of it decided for a form on a mesh ([`RowOptions::of`]).
     ///
     /// # Errors
-    /// As [`MeshForm::longest_rows`] where cells are turned.
-    pub fn matrix_of(
-        self,
-        form: &MeshForm,
-        on: &NumberedMesh<'_>,
-        pattern: &CsrPattern,
-    ) -> Result<MatrixResult, FormError> {
+    /// A form that no kernel is lowered of.
+    pub fn decided(self, form: &MeshForm, on: &NumberedMesh<'_>) -> Result<Self, FormError> {
         match self {
-            Self::TurnedRows => Ok(MatrixResult::TurnedRows { longest: form.longest_rows(on, pattern)? }),
+            Self::OwnedRows(None) => Ok(Self::OwnedRows(Some(RowOptions::of(form, on)?))),
             Self::Partial
             | Self::Full
             | Self::LookupTable
             | Self::SymmetricHalf
             | Self::Coloured
             | Self::Rowwise
-            | Self::OwnedRows
-            | Self::Strips => Ok(self.matrix(pattern.longest_row())),
+            | Self::OwnedRows(Some(_)) => Ok(self),
         }
+    }
+
+    /// The same for a form on a mesh and the pattern of its matrix: with no more room than rows
+    /// need, and what is open decided.
+    ///
+    /// # Errors
+    /// As [`MeshForm::longest_rows`] where cells are turned, and [`AssemblyStrategy::decided`].
+    pub fn matrix_of(
+        self,
+        form: &MeshForm,
+        on: &NumberedMesh<'_>,
+        pattern: &CsrPattern,
+    ) -> Result<MatrixResult, FormError> {
+        let matrix = self.decided(form, on)?.matrix(pattern.longest_row());
+        if let MatrixResult::OwnedRows(owners) = matrix
+            && owners.cells == OwnerCells::Turned
+        {
+            let longest = form.longest_rows(on, pattern)?;
+            return Ok(MatrixResult::OwnedRows(RowOwners { longest, ..owners }));
+        }
+        Ok(matrix)
     }
 
     /// What the form is lowered to that has the pattern of its matrix, whatever the longest row is.
@@ -119,9 +132,7 @@ impl AssemblyStrategy {
             | Self::LookupTable
             | Self::Coloured
             | Self::Rowwise
-            | Self::OwnedRows
-            | Self::TurnedRows
-            | Self::Strips => MatrixResult::Sparse,
+            | Self::OwnedRows(_) => MatrixResult::Sparse,
         }
     }
 
@@ -135,9 +146,9 @@ impl AssemblyStrategy {
             MatrixResult::SymmetricHalf => Some(Self::SymmetricHalf),
             MatrixResult::Coloured => Some(Self::Coloured),
             MatrixResult::Rowwise => Some(Self::Rowwise),
-            MatrixResult::OwnedRows { .. } => Some(Self::OwnedRows),
-            MatrixResult::TurnedRows { .. } => Some(Self::TurnedRows),
-            MatrixResult::Strips { .. } => Some(Self::Strips),
+            MatrixResult::OwnedRows(RowOwners { cells, packed, .. }) => {
+                Some(Self::OwnedRows(Some(RowOptions { cells, packed })))
+            }
             MatrixResult::Diagonal => None,
         }
     }
@@ -154,9 +165,7 @@ impl AssemblyStrategy {
             Self::LookupTable | Self::SymmetricHalf | Self::Coloured => 4 * cells * local * local,
             Self::Rowwise => 4 * (cells * local * (local + 2) + 2 * rows),
             // components share lists, and at least two places stand in a number
-            Self::OwnedRows | Self::TurnedRows | Self::Strips => {
-                4 * (cells * nodes * (nodes.div_ceil(2) + 2) + 2 * rows / components)
-            }
+            Self::OwnedRows(_) => 4 * (cells * nodes * (nodes.div_ceil(2) + 2) + 2 * rows / components),
         }
     }
 }
@@ -170,9 +179,8 @@ impl fmt::Display for AssemblyStrategy {
             Self::SymmetricHalf => "symmetric-half",
             Self::Coloured => "coloured",
             Self::Rowwise => "rowwise",
-            Self::OwnedRows => "owned-rows",
-            Self::TurnedRows => "turned-rows",
-            Self::Strips => "strips",
+            Self::OwnedRows(None) => "owned-rows",
+            Self::OwnedRows(Some(options)) => return write!(f, "owned-rows:{options}"),
         })
     }
 }
@@ -181,8 +189,24 @@ impl FromStr for AssemblyStrategy {
     type Err = UnknownAssembly;
 
     fn from_str(name: &str) -> Result<Self, UnknownAssembly> {
+        let unknown = |needed| UnknownAssembly { found: name.into(), needed };
+        let renamed = match name {
+            "turned-rows" => Some("owned-rows:turned"),
+            "strips" => Some("owned-rows:strips"),
+            _ => None,
+        };
         let found = Self::ALL.into_iter().find(|strategy| strategy.to_string() == name);
-        found.ok_or_else(|| UnknownAssembly(name.into()))
+        match (found, name.split_once(':')) {
+            (Some(found), _) => Ok(found),
+            (None, Some(("owned-rows", options))) => {
+                options.parse().map(|options| Self::OwnedRows(Some(options))).map_err(unknown)
+            }
+            (None, _) => {
+                Err(unknown(renamed.unwrap_or(
+                    "partial, full, lookup-table, symmetric-half, coloured, rowwise or owned-rows",
+                )))
+            }
+        }
     }
 }
 
@@ -242,9 +266,7 @@ impl MatrixAssembly {
             | AssemblyStrategy::SymmetricHalf
             | AssemblyStrategy::Coloured
             | AssemblyStrategy::Rowwise
-            | AssemblyStrategy::OwnedRows
-            | AssemblyStrategy::TurnedRows
-            | AssemblyStrategy::Strips => Vec::new(),
+            | AssemblyStrategy::OwnedRows(_) => Vec::new(),
         };
         Ok(Self {
             form: DeviceForm::new(device, programs, mesh, inputs, patterns, given, arrays)?,

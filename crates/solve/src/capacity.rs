@@ -102,9 +102,7 @@ impl SystemSize {
             | AssemblyStrategy::LookupTable
             | AssemblyStrategy::Coloured
             | AssemblyStrategy::Rowwise
-            | AssemblyStrategy::OwnedRows
-            | AssemblyStrategy::TurnedRows
-            | AssemblyStrategy::Strips => whole,
+            | AssemblyStrategy::OwnedRows(_) => whole,
         };
         let local = block.saturating_mul(nodes(degree, dim));
         let of_cell = local.saturating_mul(local);

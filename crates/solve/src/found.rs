@@ -8,8 +8,8 @@ use kingpost_fem::numbering::ComposedNumbering;
 use kingpost_fem::sparse::{CsrPattern, SLICE, Slices, SlotPacking};
 use kingpost_forms::form::FormError;
 use kingpost_forms::lowering::{
-    BoundKernel, LoweredRole, MatrixMap, MatrixResult, MeshArray, MeshForm, NumberedSpace, SparseCount,
-    SparseList,
+    BoundKernel, LoweredRole, MatrixMap, MatrixResult, MeshArray, MeshForm, NumberedSpace, OwnerCells,
+    RowOwners, SparseCount, SparseList,
 };
 use kingpost_runtime::{Backend, Buffer, Device, RuntimeError, buffer_of, download_values};
 use std::ops::Range;
@@ -192,13 +192,13 @@ impl Places {
 /// Whether a device finds what the kernel of a form reads.
 const fn is_found(matrix: MatrixResult) -> bool {
     match matrix {
-        MatrixResult::Sparse | MatrixResult::OwnedRows { .. } | MatrixResult::TurnedRows { .. } => true,
+        MatrixResult::Sparse => true,
+        MatrixResult::OwnedRows(owners) => !matches!(owners.cells, OwnerCells::Strips),
         MatrixResult::Cells
         | MatrixResult::Searched
         | MatrixResult::SymmetricHalf
         | MatrixResult::Coloured
         | MatrixResult::Rowwise
-        | MatrixResult::Strips { .. }
         | MatrixResult::Diagonal => false,
     }
 }
@@ -332,7 +332,7 @@ impl FoundPattern {
             return Ok(Places::Lookup(self.lookup(device)?));
         }
         let packing = matrix.packing().ok_or(SolveError::Assembly)?;
-        if !matches!(matrix, MatrixResult::TurnedRows { .. }) {
+        if !matches!(matrix, MatrixResult::OwnedRows(RowOwners { cells: OwnerCells::Turned, .. })) {
             let as_they_are = vec![(0..self.extents[1] as u32).collect(); self.extents[0]];
             return Ok(Places::Owned(self.pairs(device, packing, &as_they_are)?));
         }

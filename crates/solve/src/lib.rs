@@ -58,6 +58,7 @@ mod parts;
 mod pattern;
 mod queue;
 mod report;
+mod row_options;
 mod scaling;
 mod sorting;
 mod sparse;
@@ -105,6 +106,7 @@ pub use parts::{
 pub use pattern::{DevicePattern, DeviceTerms, PatternKernels};
 pub use queue::{Item, Queue};
 pub use report::{LinearReason, LinearReport, NewtonReason, NewtonReport, NewtonStep};
+pub use row_options::RowOptions;
 pub use scaling::PowerOfTwo;
 pub use texts::compiled as compile_text;
 pub use vectors::Vectors;

@@ -3,10 +3,10 @@
 use super::blocks::statements;
 use super::single_cell::make_atomic;
 use super::{constant_tables, length};
-use crate::strategy::{Arguments, Stopped, Strategy, Work};
+use crate::strategy::{Arguments, Stopped, Strategy, StrategyError, Work};
 use kingpost_forms::program::stage;
 use kingpost_ir::{
-    Access, AddressSpace, Atom, AxisTag, BinaryOp, Expr, InameId, Insn, InsnId, Kernel, Node,
+    Access, AddressSpace, Atom, AxisTag, BinaryOp, Constraint, Expr, InameId, Insn, InsnId, Kernel, Node,
     RESIDENT_GROUPS, ScalarType, VarId, VarKind, Variable, WriteOp,
 };
 use kingpost_primitives::intrinsics::RECIPROCAL_F64;
@@ -27,11 +27,14 @@ use std::fmt;
 /// store a row together, so that they write what lies side by side, and copy the columns of one
 /// together where cells are turned. Each loop over owners is a launch of its own.
 ///
-/// For matrices whose [rows are owned](kingpost_forms::lowering::MatrixResult::OwnedRows), of cells
-/// that are [turned](kingpost_forms::lowering::MatrixResult::TurnedRows) or not.
+/// Where the rows of a group of owners lie together, all its work-items clear them, copy their columns
+/// and store them as one array.
+///
+/// For matrices whose [rows are owned](kingpost_forms::lowering::MatrixResult::OwnedRows), of any cells.
 ///
 /// # Errors
-/// A step that is refused: iterations that depend on each other, a group of no work-item.
+/// A step that is refused: iterations that depend on each other, a group of no work-item; a group of
+/// other owners than those whose rows lie together.
 ///
 /// # Source
 /// Trotter et al. 2023, §3.7: "assign an entire row of the global matrix to a single thread and thus
@@ -78,10 +81,14 @@ impl Strategy for OwnedRows {
             s.apply(SplitLaunch::new(loops[1..].iter().map(|(owners, _)| *owners)))?;
         }
         for (owners, body) in loops {
+            let owner = kernel.iname(owners).and_then(|group| packed(kernel, group, body));
             let written = insns_of(body).into_iter().map(|insn| kernel.insns[insn].lhs.var);
             let written: BTreeSet<VarId> = written.filter(|v| is_looked_up(kernel, *v)).collect();
             let looked_up: Vec<&Variable> = written.iter().map(|v| &kernel.vars[*v]).collect();
-            self.map_owners(s, owners, &looked_up)?;
+            match owner {
+                None => self.map_owners(s, owners, &looked_up)?,
+                Some(owner) => self.map_group(s, owners, owner, &looked_up)?,
+            }
         }
         if is_strip {
             let groups = (STRIPS / self.owners.min(STRIPS)) as u32;
@@ -284,6 +291,52 @@ impl OwnedRows {
         }
         Ok(s.tag(&group, AxisTag::Group(0))?)
     }
+}
+
+impl OwnedRows {
+    /// Maps a loop over groups of owners, whose rows lie together: all work-items of a group clear
+    /// them, copy their columns and store them.
+    fn map_group(
+        &self,
+        s: &mut Schedule,
+        group: &str,
+        (owner, size): (&str, i64),
+        looked_up: &[&Variable],
+    ) -> Result<(), Stopped> {
+        if u64::try_from(size) != Ok(self.owners) {
+            let (symbol, needed) = ("owners of a group".into(), format!("{size}, whose rows are packed"));
+            return Err(StrategyError::Parameter { symbol, found: self.owners, needed }.into());
+        }
+        for Variable { name, .. } in looked_up {
+            s.apply(SetAddressSpace::new(name, AddressSpace::Local))?;
+        }
+        let kernel = s.kernel().clone();
+        let nodes = kernel.iname(group).and_then(|l| body_of(&kernel, l).ok());
+        for node in s.expected(nodes, "loop over groups of owners")? {
+            let Node::Loop(l, _) = node else { continue };
+            let name = kernel.inames[*l].name.as_str();
+            let items = match name == owner {
+                true => Loop::named(name),
+                false => s.split_as(name, size, ["turn", "item"])?[1].clone(),
+            };
+            s.tag(&items, AxisTag::Local(0))?;
+        }
+        Ok(s.tag(Loop::named(group), AxisTag::Group(0))?)
+    }
+}
+
+/// The loop over the owners of a group and how many they are, if the rows of groups lie together.
+fn packed<'k>(kernel: &'k Kernel, group: InameId, body: &[Node]) -> Option<(&'k str, i64)> {
+    body.iter().find_map(|node| {
+        let Node::Loop(owner, _) = node else { return None };
+        let domain = kernel.inames[*owner].domain.as_conjunction()?;
+        let is_of_group = domain.iter().any(|c| c.expr().mentions(group));
+        let last = domain.iter().find_map(|c| match (c, c.expr().terms()) {
+            (Constraint::NonNegative(e), [(Atom::Iname(l), -1)]) if l == owner => Some(e.constant_term()),
+            (Constraint::NonNegative(_) | Constraint::Zero(_), _) => None,
+        });
+        last.filter(|_| is_of_group).map(|last| (kernel.inames[*owner].name.as_str(), last + 1))
+    })
 }
 
 /// Statements of the loop over the owners of rows, with which parts of it begin.

@@ -230,9 +230,7 @@ impl OnDevice {
             | AssemblyStrategy::LookupTable
             | AssemblyStrategy::Coloured
             | AssemblyStrategy::Rowwise
-            | AssemblyStrategy::OwnedRows
-            | AssemblyStrategy::TurnedRows
-            | AssemblyStrategy::Strips => Vec::new(),
+            | AssemblyStrategy::OwnedRows(_) => Vec::new(),
         };
         let patterns = if half.is_empty() { &on.pattern } else { &half };
         let form = MatrixAssembly::new(device, &programs, &on.mesh, &inputs, patterns, &[], arrays)?;

@@ -4,8 +4,10 @@ use kingpost::Mapping;
 use kingpost::forms::Combinator;
 use kingpost::forms::element::CellShape;
 use kingpost::forms::form::FormError;
-use kingpost::forms::lowering::{LoweringOptions, MatrixResult, MeshForm, NumberedMesh};
-use kingpost::forms::mesh::Mesh;
+use kingpost::forms::lowering::{
+    LoweringOptions, MatrixResult, MeshForm, NumberedMesh, OwnerCells, RowOwners,
+};
+use kingpost::forms::mesh::{Mesh, MeshError};
 use kingpost::forms::numbering::NumberingOrder;
 use kingpost::forms::strategies::{ConstantCells, FewestOperations, Objective, OwnedRows, StraightCells};
 use kingpost::kernels::BoundaryValueProblem;
@@ -26,6 +28,23 @@ pub fn lowered(
     Ok(MeshForm::new(&problem.tangent(&space), &options)?.in_order(NumberingOrder::OF_MATRICES))
 }
 
+fn checked(mesh: Result<Mesh, MeshError>) -> Result<Mesh, FormError> {
+    mesh.map_err(|e| FormError::Discretisation(e.to_string()))
+}
+
+/// A strategy with what is open of it decided, as records name it.
+///
+/// # Errors
+/// A form that is not lowered.
+pub fn decided(
+    problem: BoundaryValueProblem,
+    degree: usize,
+    strategy: AssemblyStrategy,
+) -> Result<AssemblyStrategy, FormError> {
+    let mesh = checked(Mesh::unit_cube(1))?;
+    strategy.decided(&lowered(problem, degree, MatrixResult::Sparse)?, &NumberedMesh::new(&mesh))
+}
+
 /// What a strategy takes on a uniform mesh: four divisions have an inner vertex with all neighbours.
 ///
 /// # Errors
@@ -35,7 +54,7 @@ pub fn matrix_of(
     degree: usize,
     strategy: AssemblyStrategy,
 ) -> Result<MatrixResult, FormError> {
-    let mesh = Mesh::unit_cube(4).map_err(|e| FormError::Discretisation(e.to_string()))?;
+    let mesh = checked(Mesh::unit_cube(4))?;
     let form = lowered(problem, degree, MatrixResult::Sparse)?;
     let patterns = form.patterns(&mesh)?;
     let Some(pattern) = patterns.first() else { return Ok(strategy.matrix(0)) };
@@ -45,12 +64,18 @@ pub fn matrix_of(
 /// The mappings that are tried of a strategy: on a processor with these vectors, or on a card.
 #[must_use]
 pub fn mappings(host: Option<HostVectors>, strategy: AssemblyStrategy) -> Vec<Mapping> {
-    match host {
-        Some(host) if strategy == AssemblyStrategy::OwnedRows => vec![host.of_any()],
-        // no other takes several loops over owners
-        Some(_) if matches!(strategy, AssemblyStrategy::TurnedRows | AssemblyStrategy::Strips) => {
-            vec![OwnedRows { owners: 32 }.into()]
+    let owners = if let MatrixResult::OwnedRows(RowOwners { cells, packed, .. }) = strategy.matrix(1) {
+        if packed {
+            return vec![OwnedRows { owners: RowOwners::GROUP as u64 }.into()];
         }
+        Some(cells)
+    } else {
+        None
+    };
+    match host {
+        Some(host) if owners == Some(OwnerCells::Mapped) => vec![host.of_any()],
+        // no other takes several loops over owners
+        Some(_) if owners.is_some() => vec![OwnedRows { owners: RowOwners::GROUP as u64 }.into()],
         // of the half of a matrix, one triangle of a cell's matrix is summed
         Some(host) if strategy == AssemblyStrategy::SymmetricHalf => vec![host.tiles()],
         Some(host) => vec![
@@ -59,10 +84,7 @@ pub fn mappings(host: Option<HostVectors>, strategy: AssemblyStrategy) -> Vec<Ma
             host.fewest(Objective::Operations),
         ],
         None => {
-            if matches!(
-                strategy,
-                AssemblyStrategy::OwnedRows | AssemblyStrategy::TurnedRows | AssemblyStrategy::Strips
-            ) {
+            if owners.is_some() {
                 return [32, 64, 128].map(|owners| Mapping::from(OwnedRows { owners })).to_vec();
             }
             let cells = [64, 128].map(|cells| Mapping::from(ConstantCells { cells }));
@@ -78,9 +100,7 @@ pub fn mappings(host: Option<HostVectors>, strategy: AssemblyStrategy) -> Vec<Ma
                 | AssemblyStrategy::SymmetricHalf
                 | AssemblyStrategy::Coloured
                 | AssemblyStrategy::Rowwise
-                | AssemblyStrategy::OwnedRows
-                | AssemblyStrategy::TurnedRows
-                | AssemblyStrategy::Strips => Vec::new(),
+                | AssemblyStrategy::OwnedRows(_) => Vec::new(),
             };
             [&straight[..], &cells, &fewest].concat()
         }

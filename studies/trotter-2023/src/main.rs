@@ -14,7 +14,7 @@ use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use study_trotter_2023::assembly::{Prepared, measure};
-use study_trotter_2023::candidates::{lowered, mappings, matrix_of};
+use study_trotter_2023::candidates::{decided, lowered, mappings, matrix_of};
 use study_trotter_2023::newton::{Told, solve};
 use study_trotter_2023::page::{assembly_tables, free_table, newton_tables, scaling_table, setup_table};
 use study_trotter_2023::scaling::Alone;
@@ -317,6 +317,7 @@ impl TimeArgs {
         let host = (device.info().backend != Backend::Cuda).then(|| HostVectors::of(device.info()));
         let mut open = Vec::new();
         for strategy in &self.kernels.strategies {
+            let strategy = &decided(BoundaryValueProblem::Poisson, degree, *strategy).map_err(usage)?;
             for mapping in self.kernels.mappings(host, *strategy)? {
                 let is_known = |r: &Assembled| {
                     (r.degree, r.divisions, &r.file) == (degree, source.divisions(), &source.file())
@@ -412,6 +413,7 @@ fn solves(args: &SolveArgs) -> Result<(), Failure> {
     let problem: BoundaryValueProblem = args.problem.parse().map_err(usage)?;
     let done: Vec<Solved> = known(&args.db).map_err(usage)?;
     let solver = LinearChoice { method: args.method, preconditioner: args.preconditioner };
+    let strategy = decided(problem, args.degree, args.strategy).map_err(usage)?;
     for divisions in args.meshes.divisions()? {
         let question = |relative: &f64| Question {
             problem: problem.to_string(),
@@ -423,7 +425,7 @@ fn solves(args: &SolveArgs) -> Result<(), Failure> {
         };
         let is_known = |question: &Question| {
             done.iter().any(|r| {
-                (r.divisions, r.degree, &r.strategy) == (divisions, args.degree, &args.strategy.to_string())
+                (r.divisions, r.degree, &r.strategy) == (divisions, args.degree, &strategy.to_string())
                     && (&r.device.name, &r.question) == (&device.info().name, question)
             })
         };
@@ -446,7 +448,7 @@ fn solves(args: &SolveArgs) -> Result<(), Failure> {
         };
         let size = (divisions, args.degree);
         let solver = (solver, args.norm);
-        if let Err(e) = solve(&*device, problem, size, args.strategy, solver, &questions, &mut tell) {
+        if let Err(e) = solve(&*device, problem, size, strategy, solver, &questions, &mut tell) {
             eprintln!("{divisions} divisions: {e}");
         }
         written?;
@@ -536,6 +538,7 @@ fn resources(args: &ResourcesArgs) -> Result<(), Failure> {
     let problem: BoundaryValueProblem = args.problem.parse().map_err(usage)?;
     for degree in &args.kernels.degrees {
         for strategy in &args.kernels.strategies {
+            let strategy = &decided(problem, *degree, *strategy).map_err(usage)?;
             let form =
                 matrix_of(problem, *degree, *strategy).and_then(|matrix| lowered(problem, *degree, matrix));
             let form = match form {

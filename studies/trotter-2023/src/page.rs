@@ -37,10 +37,18 @@ fn table(records: &[Assembled], degree: usize) -> String {
     let mut meshes: Vec<_> = of.iter().map(|r| key(r)).collect();
     meshes.sort_unstable();
     meshes.dedup();
+    // as strategies go, and what is decided of one as it was measured
+    let place = |name: &str| {
+        let of = |strategy: AssemblyStrategy| name.split(':').next() == Some(&*strategy.to_string());
+        AssemblyStrategy::ALL.into_iter().position(of)
+    };
+    let mut strategies: Vec<&String> = of.iter().map(|r| &r.strategy).collect();
+    strategies.sort_by_key(|name| (place(name), *name));
+    strategies.dedup();
     for of_mesh in &meshes {
-        for strategy in AssemblyStrategy::ALL {
+        for strategy in &strategies {
             let on_mesh = of.iter().filter(|r| key(r) == *of_mesh);
-            let same = on_mesh.filter(|r| r.strategy == strategy.to_string());
+            let same = on_mesh.filter(|r| r.strategy == **strategy);
             let Some(r) = same.min_by(|a, b| a.median_s.total_cmp(&b.median_s)) else { continue };
             let published = v100(&r.strategy, degree).map_or_else(|| "–".into(), |p| format!("{p:.1}"));
             let ratio = best_of_v100(degree)

@@ -10,7 +10,7 @@ use kingpost::solve::{BoundaryValueSetup, BoundaryValueSystem, Exchange};
 use kingpost::tuning::known::of_any_mesh;
 
 const PROBLEM: BoundaryValueProblem = BoundaryValueProblem::Poisson;
-const ASSEMBLY: AssemblyStrategy = AssemblyStrategy::OwnedRows;
+const ASSEMBLY: AssemblyStrategy = AssemblyStrategy::OWNED_ROWS;
 /// Solves that are timed, after one that is not: NCCL connects cards in the first one.
 const RUNS: usize = 3;
 /// Largest difference from the solution of one device, relative to its largest number, for residuals of

@@ -4,7 +4,7 @@ use crate::deps::access::AccessSite;
 use crate::deps::agree::{Same, agreeing};
 use crate::deps::exclusive::{map_entries, same_exclusive_item, same_map_entry};
 use crate::deps::outside::{Met, met};
-use crate::deps::ranges::range_entry;
+use crate::deps::ranges::same_range;
 use crate::polyhedral::Polyhedral;
 use crate::question::{Linear, Pairs};
 use kingpost_ir::affine::Affine;
@@ -90,7 +90,11 @@ pub fn pair_relation(
     if span.start >= span.end && !span.textual {
         return None;
     }
-    let same = same_element(poly, a, b)?;
+    let within = match order {
+        Order::Within(outer) => outer,
+        Order::Across(_) | Order::Anywhere => &[],
+    };
+    let same = same_element(poly, a, b, within)?;
     let agreeing = agreeing(poly, &same);
     let advances = |l: &InameId| !agreeing.contains(&(*l, *l));
     if !span.textual && !poly.common_loops(a.insn, b.insn)[span.start..span.end].iter().any(advances) {
@@ -130,8 +134,14 @@ fn span(poly: &Polyhedral, a: &AccessSite, b: &AccessSite, order: Order) -> Span
     }
 }
 
-/// Values that are equal where the indices are, as far as they are known; `None` if they cannot be.
-fn same_element<'a>(poly: &Polyhedral, a: &'a AccessSite, b: &'a AccessSite) -> Option<Vec<Same<'a>>> {
+/// Values that are equal where the indices are, in one iteration of the loops `within`, as far as
+/// they are known; `None` if they cannot be.
+fn same_element<'a>(
+    poly: &Polyhedral,
+    a: &'a AccessSite,
+    b: &'a AccessSite,
+    within: &[InameId],
+) -> Option<Vec<Same<'a>>> {
     let mut same = Vec::new();
     for (axis, (x, y)) in a.index.iter().zip(b.index.iter()).enumerate() {
         if let (Some(x), Some(y)) = (x, y) {
@@ -142,12 +152,13 @@ fn same_element<'a>(poly: &Polyhedral, a: &'a AccessSite, b: &'a AccessSite) -> 
                 continue;
             }
             same.push((Cow::Borrowed(x), Cow::Borrowed(y)));
-            let (p, q) = (range_entry(poly, a.insn, x), range_entry(poly, b.insn, y));
-            if let (Some((starts, e)), Some((others, f))) = (p, q)
-                && starts == others
-            {
-                same.push((Cow::Owned(e), Cow::Owned(f)));
-            }
+            let entries = same_range(poly, (a, x), (b, y), within);
+            same.extend(entries.map(|(e, f)| (Cow::Owned(e), Cow::Owned(f))));
+        } else if let (Some(x), Some(y)) =
+            (a.access.index[axis].as_affine(), b.access.index[axis].as_affine())
+        {
+            let entries = same_range(poly, (a, &x), (b, &y), within);
+            same.extend(entries.map(|(e, f)| (Cow::Owned(e), Cow::Owned(f))));
         } else if let Some(equal) = same_map_entry(poly, &a.access.index[axis], &b.access.index[axis]) {
             same.extend(equal.into_iter().map(|(x, y)| (Cow::Owned(x), Cow::Owned(y))));
         } else if let Some(equal) = same_exclusive_item(poly, a, b, axis) {

@@ -2,7 +2,7 @@
 
 use super::numbered::{NumberedMesh, NumberedSpace, numbered_space};
 use super::on_mesh::{MeshForm, cells_of, sides};
-use super::{LoweredKernel, LoweredRole, MatrixResult, SparseCount, SparseList};
+use super::{LoweredKernel, LoweredRole, MatrixResult, OwnerCells, RowOwners, SparseCount, SparseList};
 use crate::array::Array;
 use crate::form::{FormError, FunctionSpace, Inputs};
 use crate::grid::Grid;
@@ -156,27 +156,17 @@ impl MeshForm {
         matrix: MatrixResult,
         pattern: Option<&CsrPattern>,
     ) -> Result<(), FormError> {
-        if let (MatrixResult::OwnedRows { longest } | MatrixResult::Strips { longest }, Some(pattern)) =
-            (matrix, pattern)
-            && pattern.longest_row() > longest.max(1)
-        {
-            let found = pattern.longest_row();
-            let name = if matrix.is_turned() { "Strips" } else { "OwnedRows" };
+        let (MatrixResult::OwnedRows(owners), Some(pattern)) = (matrix, pattern) else { return Ok(()) };
+        let (found, room) = match owners.cells {
+            OwnerCells::Turned => (self.longest_rows(on, pattern)?.to_vec(), &owners.longest[..]),
+            OwnerCells::Mapped | OwnerCells::Strips => (vec![pattern.longest_row()], &owners.longest[..1]),
+        };
+        if found.iter().zip(room).any(|(found, room)| *found > (*room).max(1)) {
             let message = format!(
-                "a row of {found} entries, and the form was lowered for rows of at most {longest}; lower it with \
-                 `MatrixResult::{name} {{ longest: {found} }}`"
+                "rows of at most {found:?} entries, and the form was lowered for rows of at most {room:?}; lower \
+                 it for as many: `RowOwners::longest`"
             );
             return Err(FormError::Discretisation(message));
-        }
-        if let (MatrixResult::TurnedRows { longest }, Some(pattern)) = (matrix, pattern) {
-            let found = self.longest_rows(on, pattern)?;
-            if found.iter().zip(longest).any(|(found, room)| *found > room.max(1)) {
-                let message = format!(
-                    "rows of {found:?} entries at vertices, on edges, faces and in cells, and the form was lowered \
-                     for rows of at most {longest:?}; lower it with `MatrixResult::TurnedRows {{ longest: {found:?} }}`"
-                );
-                return Err(FormError::Discretisation(message));
-            }
         }
         Ok(())
     }
@@ -328,7 +318,9 @@ impl BoundKernel<'_> {
     fn pairs(&self, name: &str, role: LoweredRole) -> Result<Bound<'_>, FormError> {
         let entities = match self.lowered.matrix {
             // as many as there are numbers; cells are not read
-            MatrixResult::Strips { .. } => &self.strips(name)?.rounds,
+            MatrixResult::OwnedRows(RowOwners { cells: OwnerCells::Strips, .. }) => {
+                &self.strips(name)?.rounds
+            }
             matrix if matrix.is_owned() => &self.owned(name)?.entities,
             _ => &self.terms(name)?.entities,
         };
@@ -410,7 +402,9 @@ impl BoundKernel<'_> {
         let pattern = self.pattern.ok_or_else(|| unknown(name))?;
         let packing = self.lowered.matrix.packing().ok_or_else(|| unknown(name))?;
         let turns = match self.lowered.matrix {
-            MatrixResult::TurnedRows { .. } => Some(self.form.turns()?.columns),
+            MatrixResult::OwnedRows(RowOwners { cells: OwnerCells::Turned, .. }) => {
+                Some(self.form.turns()?.columns)
+            }
             _ => None,
         };
         let owned = pattern.owned_rows(self.components(name)?, packing, turns.as_deref());
@@ -432,7 +426,7 @@ impl BoundKernel<'_> {
     /// What owners read: where their numbers begin, how many they are, and these.
     fn of_owners(&self, name: &str) -> Result<[&[i32]; 3], FormError> {
         Ok(match self.lowered.matrix {
-            MatrixResult::Strips { .. } => {
+            MatrixResult::OwnedRows(RowOwners { cells: OwnerCells::Strips, .. }) => {
                 let Strips { firsts, counts, rounds } = self.strips(name)?;
                 [firsts, counts, rounds]
             }

@@ -28,13 +28,7 @@ impl Entities {
     pub(super) fn with_rows(self, form: &TabulatedForm, matrix: MatrixResult) -> Result<Self, FormError> {
         let turned = matrix.is_turned();
         match (matrix, self.over) {
-            (
-                MatrixResult::Rowwise
-                | MatrixResult::OwnedRows { .. }
-                | MatrixResult::TurnedRows { .. }
-                | MatrixResult::Strips { .. },
-                over,
-            ) => match over {
+            (MatrixResult::Rowwise | MatrixResult::OwnedRows(_), over) => match over {
                 _ if form.rank != 2 => Ok(self),
                 IntegralType::Cell => Ok(Self { of_rows: true, turned, ..self }),
                 IntegralType::ExteriorFacet | IntegralType::InteriorFacet => {

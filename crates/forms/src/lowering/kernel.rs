@@ -6,6 +6,7 @@ use crate::tabulated::{Integral, IntegralType, TabulatedForm};
 use kingpost_fem::sparse::SlotPacking;
 use kingpost_ir::Kernel;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 /// What a bilinear form is lowered to.
@@ -47,30 +48,74 @@ pub enum MatrixResult {
     ///
     /// The pairs of a degree of freedom and a cell stand in slices of 32 degrees of freedom: the
     /// first pair of each, then the second of each.
-    OwnedRows {
-        /// Entries of the longest row.
-        longest: usize,
-    },
-    /// The same of Lagrange elements on straight triangles or tetrahedra, whose cells are turned:
-    /// the owner is always at the first vertex, on the first edge, face or in the cell, so that its
-    /// row of a cell's matrix is known when the kernel is written. Owners at vertices, on edges,
-    /// faces and in cells have a loop each, and rooms as long as their rows are. Vertices of cells
-    /// are found by the columns of the row: no map is read.
+    OwnedRows(RowOwners),
+}
+
+/// How the rows of a matrix are owned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowOwners {
+    /// How cells come to the owners of rows.
+    pub cells: OwnerCells,
+    /// Entries of the longest row of degrees of freedom at vertices, on edges, on faces and in
+    /// cells; where cells are not turned, the first is that of all rows.
+    pub longest: [usize; 4],
+    /// Whether the rows of [`RowOwners::GROUP`] owners lie in one array as they do in the matrix,
+    /// and are stored as one. Spaces of several components have no such rows.
+    pub packed: bool,
+}
+
+/// How cells come to the owners of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OwnerCells {
+    /// As they are: a list says which degree of freedom of a cell the owner is.
+    Mapped,
+    /// Of Lagrange elements of degree 1 to 3 on straight triangles or tetrahedra, turned: the owner
+    /// is always at the first vertex, on the first edge, face or in the cell, so that its row of a
+    /// cell's matrix is known when the kernel is written. Owners at vertices, on edges, faces and
+    /// in cells have a loop each, and rooms as long as their rows are. Vertices of cells are found
+    /// by the columns of the row: no map is read.
     ///
     /// The integrals have to be exact, as a rule has other points on a cell that is turned.
-    TurnedRows {
-        /// Entries of the longest row of degrees of freedom at vertices, on edges, on faces and in
-        /// cells.
-        longest: [usize; 4],
-    },
-    /// The same of degree 1, the cells of whose owner are
-    /// [strips](kingpost_fem::sparse::Strips): one vertex after the other comes to the cell, and
-    /// those that stay are neither read again nor added to before they go. Degrees of freedom may
-    /// be in any order.
-    Strips {
-        /// Entries of the longest row.
-        longest: usize,
-    },
+    Turned,
+    /// The same of degree 1, as [strips](kingpost_fem::sparse::Strips): one vertex after the other
+    /// comes to the cell, and those that stay are neither read again nor added to before they go.
+    /// Degrees of freedom may be in any order.
+    Strips,
+}
+
+impl RowOwners {
+    /// Owners whose rows are packed together.
+    pub const GROUP: usize = 64;
+
+    /// Rows of at most a given number of entries.
+    #[must_use]
+    pub const fn new(cells: OwnerCells, longest: usize) -> Self {
+        Self { cells, longest: [longest; 4], packed: false }
+    }
+
+    /// How places in rows are packed, where an owner has pairs with cells.
+    pub(crate) fn packing(self) -> Option<SlotPacking> {
+        match self.cells {
+            OwnerCells::Mapped => Some(SlotPacking::of(self.longest[0].max(1))),
+            OwnerCells::Turned => Some(SlotPacking::of(self.longest.into_iter().fold(1, usize::max))),
+            OwnerCells::Strips => None,
+        }
+    }
+}
+
+impl OwnerCells {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Mapped, Self::Turned, Self::Strips];
+}
+
+impl fmt::Display for OwnerCells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mapped => "mapped",
+            Self::Turned => "turned",
+            Self::Strips => "strips",
+        })
+    }
 }
 
 impl MatrixResult {
@@ -78,29 +123,27 @@ impl MatrixResult {
     #[must_use]
     pub fn packing(self) -> Option<SlotPacking> {
         match self {
-            Self::OwnedRows { longest } => Some(SlotPacking::of(longest.max(1))),
-            Self::TurnedRows { longest } => Some(SlotPacking::of(longest.into_iter().fold(1, usize::max))),
+            Self::OwnedRows(owners) => owners.packing(),
             Self::Cells
             | Self::Diagonal
             | Self::Sparse
             | Self::Coloured
             | Self::SymmetricHalf
             | Self::Searched
-            | Self::Rowwise
-            | Self::Strips { .. } => None,
+            | Self::Rowwise => None,
         }
     }
 
     /// Whether an iteration of the outermost loop owns the rows of a degree of freedom.
     #[must_use]
     pub const fn is_owned(self) -> bool {
-        matches!(self, Self::OwnedRows { .. } | Self::TurnedRows { .. } | Self::Strips { .. })
+        matches!(self, Self::OwnedRows(_))
     }
 
     /// Whether cells stand as their owner needs them, so that columns of rows stand for maps.
     #[must_use]
     pub const fn is_turned(self) -> bool {
-        matches!(self, Self::TurnedRows { .. } | Self::Strips { .. })
+        matches!(self, Self::OwnedRows(RowOwners { cells: OwnerCells::Turned | OwnerCells::Strips, .. }))
     }
 
     /// Whether the result is the entries of a sparse matrix.
@@ -113,9 +156,7 @@ impl MatrixResult {
             | Self::SymmetricHalf
             | Self::Searched
             | Self::Rowwise
-            | Self::OwnedRows { .. }
-            | Self::TurnedRows { .. }
-            | Self::Strips { .. } => true,
+            | Self::OwnedRows(_) => true,
         }
     }
 }
@@ -198,8 +239,7 @@ pub struct TabulatedOptions {
     /// dimensions: those of DOLFINx are 3.
     pub position_width: Option<usize>,
     /// Whether the rules of all integrals are exact, so that they have the same value on cells
-    /// whose vertices are permuted. [`MatrixResult::TurnedRows`] and [`MatrixResult::Strips`] need
-    /// that.
+    /// whose vertices are permuted. [`OwnerCells::Turned`] and [`OwnerCells::Strips`] need that.
     pub is_exact: bool,
     /// Whether each sub-element of a result has a kernel of its own. Each then has one element
     /// vector, so that all strategies take it, and evaluates again what it shares with others.

@@ -273,7 +273,7 @@ fn divided(sum: Sum, shared: &[usize]) -> Sum {
 mod tests {
     use super::*;
     use crate::form::{Form, FunctionSpace, constant, div, dx, grad, inner, test, trial};
-    use crate::lowering::{LoweringOptions, graph::Graph, tabulate};
+    use crate::lowering::{LoweringOptions, OwnerCells, RowOwners, graph::Graph, tabulate};
     use crate::tabulated::MathFunction;
     use kingpost_fem::element::CellShape;
     use std::collections::BTreeSet;
@@ -324,7 +324,10 @@ mod tests {
     fn check(form: &Form) {
         let form = tabulate(form, &LoweringOptions::new("k")).unwrap();
         let integral = &form.integrals[0];
-        let [known] = summed(&form, &[integral], MatrixResult::Strips { longest: 15 }).try_into().unwrap();
+        let [known] =
+            summed(&form, &[integral], MatrixResult::OwnedRows(RowOwners::new(OwnerCells::Strips, 15)))
+                .try_into()
+                .unwrap();
         let (expected, found) = (rows(integral), rows(&known));
         assert!(expected.keys().eq(found.keys()));
         let largest = expected.values().fold(0.0_f64, |most, x| most.max(x.abs()));

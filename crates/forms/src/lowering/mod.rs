@@ -58,8 +58,8 @@ pub use build::lower_tabulated;
 pub use directions::Directions;
 pub use error::{NoSymmetry, OtherRules};
 pub use kernel::{
-    LoweredArgument, LoweredKernel, LoweredRole, MatrixResult, Orbits, SparseCount, SparseList,
-    TabulatedOptions, VectorResult,
+    LoweredArgument, LoweredKernel, LoweredRole, MatrixResult, Orbits, OwnerCells, RowOwners, SparseCount,
+    SparseList, TabulatedOptions, VectorResult,
 };
 pub use numbered::{NumberedMesh, NumberedSpace};
 pub use on_mesh::{MatrixMap, MatrixMaps, MeshForm};

@@ -285,7 +285,7 @@ impl MeshForm {
     }
 
     /// The longest rows of degrees of freedom at vertices, on edges, on faces and in cells, for
-    /// [`MatrixResult::TurnedRows`].
+    /// [`OwnerCells::Turned`](super::OwnerCells::Turned).
     ///
     /// # Errors
     /// As [`MeshForm::owners`].

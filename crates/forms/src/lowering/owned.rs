@@ -3,7 +3,7 @@
 use super::needed::Needed;
 use super::parameters::Signature;
 use super::turns::Turns;
-use super::{LoweredRole, MatrixResult, SparseCount, SparseList};
+use super::{LoweredRole, MatrixResult, OwnerCells, RowOwners, SparseCount, SparseList};
 use crate::form::FormError;
 use crate::tabulated::{Role, TabulatedForm};
 use kingpost_fem::sparse::SlotPacking;
@@ -25,6 +25,8 @@ pub(super) struct OwnedRows {
     /// Whether the cells of an owner are strips.
     pub(super) are_strips: bool,
     pub(super) packing: SlotPacking,
+    /// Whether the rows of a group of owners lie together.
+    pub(super) are_packed: bool,
     /// Whether the entries are overwritten.
     pub(super) sets: bool,
     /// Rows of a degree of freedom.
@@ -62,13 +64,32 @@ pub(super) struct Turned {
     pub(super) first_vertex: Option<VarId>,
 }
 
+/// The rows of owners while cells add to them.
+#[derive(Clone)]
+pub(super) struct Rows {
+    /// The sums, `[rows, entries]`; of rows that are packed, `[entries of a group]`.
+    pub(super) sums: VarId,
+    pub(super) packed: Option<PackedRow>,
+}
+
+/// Where a row lies among those of its group.
+#[derive(Clone)]
+pub(super) struct PackedRow {
+    /// Where the entries of the group begin and end.
+    pub(super) group: [VarId; 2],
+    /// Where those of the row do.
+    pub(super) row: [VarId; 2],
+    /// The first row after those of the group.
+    pub(super) after: Expr,
+}
+
 /// What is known of the pair that is the entity.
 #[derive(Clone)]
 pub(super) struct Pair {
     /// The degree of freedom that owns the rows.
     pub(super) owner: Expr,
     /// The rows of the owner.
-    pub(super) rows: VarId,
+    pub(super) rows: Rows,
     /// Which degree of freedom of the cell the owner is.
     pub(super) own: Expr,
     pub(super) cell: PairCell,
@@ -172,10 +193,8 @@ impl OwnedRows {
         needed: &Needed,
         (entries, pairs): (Option<&[Affine]>, VarId),
     ) -> Result<Option<Self>, FormError> {
-        let by_dimension = match needed.matrix {
-            MatrixResult::OwnedRows { longest } | MatrixResult::Strips { longest } => Err(longest.max(1)),
-            MatrixResult::TurnedRows { longest } => Ok(longest),
-            _ => return Ok(None),
+        let MatrixResult::OwnedRows(RowOwners { cells, longest, packed }) = needed.matrix else {
+            return Ok(None);
         };
         if form.rank != 2 {
             return Ok(None);
@@ -187,18 +206,22 @@ impl OwnedRows {
         let all = signature.param(&format!("n_{name}_owners"), counted(SparseCount::Owners));
         let mut owners = Vec::new();
         let mut first_vertex = None;
-        let are_strips = matches!(needed.matrix, MatrixResult::Strips { .. });
+        let are_strips = cells == OwnerCells::Strips;
         if are_strips && turns(form, needed, [test, trial])?.dims.iter().any(|dim| *dim > 0) {
             return Err(refused(
                 "strips of cells with degrees of freedom that are not at vertices, needed degree 1",
             ));
         }
-        if let Ok(longest) = by_dimension {
+        if cells == OwnerCells::Turned {
             let turns = turns(form, needed, [test, trial])?;
             owners = by_dimension_of(signature, (output, name), (&turns, longest), all);
             first_vertex = owners.first().and_then(|owners| owners.first);
         }
         let block = form.spaces[test].block;
+        let components = block.max(form.spaces[trial].block);
+        if packed && components > 1 {
+            return Err(refused(&format!("packed rows of {components} components, needed one")));
+        }
         let starts = [Affine::var(all).times(block as i64).plus_constant(1)];
         let (owned, paired) = (vec![Affine::var(all)], vec![Affine::var(pairs)]);
         let mut list = |stem: &str, shape: &[Affine], which| {
@@ -212,13 +235,12 @@ impl OwnedRows {
         let slots = [Affine::constant(words as i64), Affine::var(pairs)];
         let firsts = list("pair_firsts", &owned, SparseList::PairFirsts);
         let counts = list("pair_counts", &owned, SparseList::PairCounts);
-        if let Err(longest) = by_dimension {
-            let own = match are_strips {
-                true => OwnDof::At(0),
-                false => OwnDof::Listed(list("pair_rows", &paired, SparseList::PairRows)),
-            };
-            owners.push(Owners { first: None, count: all, longest, own });
-        }
+        let own = match cells {
+            OwnerCells::Turned => None,
+            OwnerCells::Strips => Some(OwnDof::At(0)),
+            OwnerCells::Mapped => Some(OwnDof::Listed(list("pair_rows", &paired, SparseList::PairRows))),
+        };
+        owners.extend(own.map(|own| Owners { first: None, count: all, longest: longest[0].max(1), own }));
         let slots = list("slots", &slots, SparseList::Slots);
         let row_starts = list("row_starts", &starts, SparseList::RowStarts);
         let turned = (are_strips || first_vertex.is_some()).then(|| {
@@ -236,6 +258,7 @@ impl OwnedRows {
             turned,
             are_strips,
             packing,
+            are_packed: packed,
             sets: needed.first,
             block,
             columns,
@@ -260,6 +283,16 @@ impl OwnedRows {
     /// Rows that a cell adds to, and their columns.
     pub(super) fn extents(&self) -> Vec<usize> {
         vec![self.block, self.columns[0] * self.columns[1]]
+    }
+}
+
+impl Owners {
+    /// One of them, by its number among them.
+    pub(super) fn at(&self, number: Expr) -> Expr {
+        match self.first {
+            None => number,
+            Some(first) => number + Expr::scalar(first),
+        }
     }
 }
 

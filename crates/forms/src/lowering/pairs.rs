@@ -1,10 +1,13 @@
 //! The pairs of an owned row and a cell: the loop over them, and where their sums go.
 
+use super::RowOwners;
 use super::builder::Builder;
-use super::owned::{Own, OwnDof, OwnedRows, Owners, Pair, PairCell, RowColumns, Turned, TurnedPair};
+use super::owned::{
+    Own, OwnDof, OwnedRows, Owners, PackedRow, Pair, PairCell, RowColumns, Rows, Turned, TurnedPair,
+};
 use crate::form::FormError;
 use kingpost_fem::sparse::SLICE;
-use kingpost_ir::{Access, Affine, BinaryOp, Expr, InsnId, VarId};
+use kingpost_ir::{Access, Affine, BinaryOp, Domain, Expr, InsnId, VarId};
 
 /// Columns of a row that are copied to where they are read from, at most: what sixteen work-items
 /// copy at once. Copies of longer rows take longer than what they save
@@ -14,11 +17,18 @@ const COPIED: usize = 16;
 /// An owner whose rows are cleared.
 pub(super) struct Opened {
     pub(super) owner: Expr,
-    pub(super) rows: VarId,
+    pub(super) rows: Rows,
     /// Its first pair, and how many it has.
     pub(super) pairs: [VarId; 2],
     /// The columns of its first row, where they stand for maps.
     pub(super) columns: Option<RowColumns>,
+}
+
+impl PackedRow {
+    /// Where the row begins in the rows of the group.
+    fn first(&self) -> Expr {
+        Expr::binary(BinaryOp::Sub, Expr::scalar(self.row[0]), Expr::scalar(self.group[0]))
+    }
 }
 
 impl Opened {
@@ -29,49 +39,106 @@ impl Opened {
 
     /// Makes a cell of the owner the entity.
     pub(super) fn enter(&self, w: &mut Builder<'_>, (entity, own): (Expr, Expr), cell: PairCell) {
-        w.pair = Some(Pair { owner: self.owner.clone(), rows: self.rows, own, cell });
+        w.pair = Some(Pair { owner: self.owner.clone(), rows: self.rows.clone(), own, cell });
         w.entity = Some(entity);
     }
 }
 
 /// Opens the loop over owners, and clears the rows of one.
 pub(super) fn open_owner(w: &mut Builder<'_>, owned: &OwnedRows, owners: &Owners) -> Opened {
-    let counter = w.names.fresh("owner");
-    if w.roles.cell.is_empty() {
-        w.roles.cell.clone_from(&counter);
-    }
-    let counter = Expr::from(w.b.open_loop(&counter, Affine::constant(0), Affine::var(owners.count)));
-    let owner = match owners.first {
-        None => counter,
-        Some(first) => counter + Expr::scalar(first),
-    };
-    let name = w.form.outputs[owned.output].name.clone();
     let is_copied = owners.longest <= COPIED;
-    let copy =
-        owned.turned.filter(|_| is_copied).map(|of| copy_columns(w, owned, owners, (of, owner.clone())));
+    let copied = owned.turned.filter(|_| is_copied);
+    let (owner, rows, copy) = match owned.are_packed {
+        true => open_group(w, owned, owners, copied),
+        false => {
+            let counter = w.names.fresh("owner");
+            note_cell(w, &counter);
+            let counter = w.b.open_loop(&counter, Affine::constant(0), Affine::var(owners.count));
+            let owner = owners.at(Expr::from(counter));
+            let copy = copied.map(|of| copy_columns(w, owned, owners, (of, owner.clone())));
+            (owner, Rows { sums: clear_rows(w, owned, owners), packed: None }, copy)
+        }
+    };
+    let [first, count] = ["first_pair", "pairs"].map(|stem| w.integer(stem));
+    w.assign("find_pairs", Access::scalar(first), Expr::load(owned.firsts, [owner.clone()]));
+    w.assign("count_pairs", Access::scalar(count), Expr::load(owned.counts, [owner.clone()]));
+    let first_column = match &rows.packed {
+        // of columns that are copied, those of the group are
+        Some(packed) => Some(if is_copied { packed.first() } else { Expr::scalar(packed.row[0]) }),
+        None if is_copied => None,
+        None => Some(Expr::load(owned.row_starts, [row_of(owned, owner.clone(), Expr::Int(0))])),
+    };
+    let first_column = first_column.filter(|_| owned.turned.is_some()).map(|first_column| {
+        let first = w.integer("first_column");
+        w.assign("find_columns", Access::scalar(first), first_column);
+        first
+    });
+    let columns = owned.turned.map(|of| RowColumns {
+        // where no row is copied, those of all rows are read
+        columns: copy.unwrap_or(of.columns),
+        first: first_column,
+        block: owned.columns[1],
+        first_vertex: of.first_vertex,
+    });
+    Opened { owner, rows, pairs: [first, count], columns }
+}
+
+/// The outermost loop is that over cells.
+fn note_cell(w: &mut Builder<'_>, counter: &str) {
+    if w.roles.cell.is_empty() {
+        counter.clone_into(&mut w.roles.cell);
+    }
+}
+
+/// Clears the rows of an owner.
+fn clear_rows(w: &mut Builder<'_>, owned: &OwnedRows, owners: &Owners) -> VarId {
+    let name = w.form.outputs[owned.output].name.clone();
     let rows = w.sum(owned.output, &format!("{name}_rows"), &[owned.block, owners.longest]);
     let component = w.loop_of("i_row", owned.block);
     let (_, entry) = w.loop_over("i_entry", owners.longest);
     w.assign(&format!("clear_{name}"), Access::new(rows, [component.1, entry]), Expr::from(0.0));
     w.b.close_loop();
     w.close_loop_of(component.0);
-    let [first, count] = ["first_pair", "pairs"].map(|stem| w.integer(stem));
-    w.assign("find_pairs", Access::scalar(first), Expr::load(owned.firsts, [owner.clone()]));
-    w.assign("count_pairs", Access::scalar(count), Expr::load(owned.counts, [owner.clone()]));
-    let column = owned.turned.filter(|_| !is_copied).map(|_| {
-        let first = w.integer("first_column");
-        let row = row_of(owned, owner.clone(), Expr::Int(0));
-        w.assign("find_columns", Access::scalar(first), Expr::load(owned.row_starts, [row]));
-        first
+    rows
+}
+
+/// Opens the loop over groups of owners, clears their rows, which lie together as they do in the
+/// matrix, copies their columns, and opens the loop over the owners of a group.
+fn open_group(
+    w: &mut Builder<'_>,
+    owned: &OwnedRows,
+    owners: &Owners,
+    copied: Option<Turned>,
+) -> (Expr, Rows, Option<VarId>) {
+    let size = RowOwners::GROUP as i64;
+    let count = Affine::var(owners.count);
+    let counter = w.names.fresh("owner_group");
+    note_cell(w, &counter);
+    let groups = count.plus_constant(size - 1).floor_div(size);
+    let group = Affine::iname(w.b.open_loop(&counter, Affine::constant(0), groups)).times(size);
+    let [next, last] = [&group.plus_constant(size), &count].map(|end| owners.at(Expr::from_affine(end)));
+    let after = Expr::binary(BinaryOp::Min, next, last);
+    let [begin, end] = ["first_of_group", "last_of_group"].map(|stem| w.integer(stem));
+    let start = |row: Expr| Expr::load(owned.row_starts, [row]);
+    w.assign("begin_group", Access::scalar(begin), start(owners.at(Expr::from_affine(&group))));
+    let name = w.form.outputs[owned.output].name.clone();
+    let room = RowOwners::GROUP * owners.longest;
+    let sums = w.sum(owned.output, &format!("{name}_rows"), &[room]);
+    let (_, place) = w.loop_over("i_entry", room);
+    w.assign(&format!("clear_{name}"), Access::new(sums, [place]), Expr::from(0.0));
+    w.b.close_loop();
+    let copy = copied.map(|of| copy_group(w, (of, room), begin));
+    let owner = w.names.fresh("owner");
+    let owner = w.b.iname(owner, |owner| {
+        let ends = [Affine::constant(size), count.minus(&group)];
+        let ranges = ends.map(|end| Domain::range(owner, &Affine::constant(0), &end));
+        ranges[0].intersect(&ranges[1])
     });
-    let columns = owned.turned.map(|of| RowColumns {
-        // where no row is copied, those of all rows are read
-        columns: copy.unwrap_or(of.columns),
-        first: column,
-        block: owned.columns[1],
-        first_vertex: of.first_vertex,
-    });
-    Opened { owner, rows, pairs: [first, count], columns }
+    w.b.open(owner);
+    let owner = owners.at(Expr::from_affine(&group.plus(&Affine::iname(owner))));
+    let row = bounds(w, owned, "entry", owner.clone());
+    let packed = PackedRow { group: [begin, end], row, after };
+    (owner, Rows { sums, packed: Some(packed) }, copy)
 }
 
 /// Opens the loop over owners, clears the rows of one, opens the loop over its pairs, and makes the
@@ -150,6 +217,24 @@ fn row_of(owned: &OwnedRows, owner: Expr, component: Expr) -> Expr {
     }
 }
 
+/// Copies the columns of the rows of a group.
+fn copy_group(w: &mut Builder<'_>, (turned, room): (Turned, usize), begin: VarId) -> VarId {
+    let columns = w.list("group_columns", room);
+    let (_, place) = w.loop_over("i_column", room);
+    let at = Expr::scalar(begin) + place.clone();
+    copy_column(w, turned, Access::new(columns, [place]), at);
+    w.b.close_loop();
+    columns
+}
+
+/// Copies a column. All places are written, so that nothing is left of other owners whatever is read.
+fn copy_column(w: &mut Builder<'_>, turned: Turned, to: Access, at: Expr) {
+    let n_entries = w.b.so_far().vars[turned.columns].shape[0].clone();
+    let last = Expr::from_affine(&n_entries.plus_constant(-1));
+    let at = Expr::binary(BinaryOp::Max, Expr::binary(BinaryOp::Min, at, last), Expr::Int(0));
+    w.assign("copy_column", to, Expr::load(turned.columns, [at]));
+}
+
 /// Copies the columns of the first row of an owner, which several cells read.
 fn copy_columns(
     w: &mut Builder<'_>,
@@ -158,12 +243,11 @@ fn copy_columns(
     (turned, owner): (Turned, Expr),
 ) -> VarId {
     let columns = w.list("row_columns", owners.longest);
-    let [first, last] = bounds(w, owned, "column", row_of(owned, owner, Expr::Int(0)));
+    let first = w.integer("first_column");
+    let start = Expr::load(owned.row_starts, [row_of(owned, owner, Expr::Int(0))]);
+    w.assign("begin_row", Access::scalar(first), start);
     let (_, entry) = w.loop_over("i_column", owners.longest);
-    // all are written, so that nothing is left of another owner whatever the places are
-    let behind = Expr::binary(BinaryOp::Max, Expr::scalar(last) - Expr::Int(1), Expr::Int(0));
-    let at = Expr::binary(BinaryOp::Min, Expr::scalar(first) + entry.clone(), behind);
-    w.assign("copy_column", Access::new(columns, [entry]), Expr::load(turned.columns, [at]));
+    copy_column(w, turned, Access::new(columns, [entry.clone()]), Expr::scalar(first) + entry);
     w.b.close_loop();
     columns
 }
@@ -203,6 +287,7 @@ fn take_slots(w: &mut Builder<'_>, owned: &OwnedRows, words: VarId) -> VarId {
 pub(super) fn scatter(w: &mut Builder<'_>, owned: &OwnedRows) -> Result<(), FormError> {
     let (cell, entity) = (w.sum_of(owned.output)?, w.entity());
     let pair = w.pair.clone().ok_or_else(|| FormError::Internal("no rows are owned".into()))?;
+    let rows = &pair.rows;
     let own = match &pair.cell {
         PairCell::Turned(TurnedPair { slots, own, .. }) => {
             for [lo, hi] in [[0, own.dof], [own.dof + 1, owned.columns[0]]] {
@@ -212,7 +297,7 @@ pub(super) fn scatter(w: &mut Builder<'_>, owned: &OwnedRows) -> Result<(), Form
                     let [lo, hi] = ends;
                     let column = Expr::from(w.b.open_loop(&name, lo, hi));
                     let slot = Expr::load(*slots, [column.clone()]);
-                    gather(w, owned, (column, slot), (cell, pair.rows));
+                    rows.add(w, owned, (column, slot), cell);
                     w.b.close_loop();
                 }
             }
@@ -227,7 +312,7 @@ pub(super) fn scatter(w: &mut Builder<'_>, owned: &OwnedRows) -> Result<(), Form
             for (k, word) in (0..n_words).zip(std::iter::repeat(word).flatten()) {
                 let column = open_word(w, owned, (k, word), &entity);
                 let slot = first_slot(owned, word);
-                gather(w, owned, (column, slot), (cell, pair.rows));
+                rows.add(w, owned, (column, slot), cell);
                 close_word(w, owned, word);
             }
             None
@@ -235,31 +320,73 @@ pub(super) fn scatter(w: &mut Builder<'_>, owned: &OwnedRows) -> Result<(), Form
     };
     w.b.close_loop(); // of the pairs
     if let Some(own) = own {
-        gather(w, owned, (Expr::Int(0), Expr::scalar(own.slot)), (own.sums, pair.rows));
+        rows.add(w, owned, (Expr::Int(0), Expr::scalar(own.slot)), own.sums);
     }
-    store_rows(w, owned, (pair.owner, pair.rows));
+    store_rows(w, owned, (pair.owner.clone(), rows));
     Ok(())
 }
 
-/// Stores the rows of an owner, and closes the loop over owners.
-pub(super) fn store_rows(w: &mut Builder<'_>, owned: &OwnedRows, (owner, rows): (Expr, VarId)) {
-    let name = w.form.outputs[owned.output].name.clone();
-    let row = w.loop_of("i_store", owned.block);
-    // looked up again: that rows share no entry is known of the starts of rows themselves
-    let [first, last] = bounds(w, owned, "entry", row_of(owned, owner, row.1.clone()));
+/// Stores the rows of an owner, and closes the loop over owners; or closes that, stores the rows of
+/// the group as one array, and closes the loop over groups.
+pub(super) fn store_rows(w: &mut Builder<'_>, owned: &OwnedRows, (owner, rows): (Expr, &Rows)) {
+    let row = match &rows.packed {
+        None => w.loop_of("i_store", owned.block),
+        Some(_) => {
+            w.b.close_loop();
+            (false, Expr::Int(0))
+        }
+    };
+    let [first, last] = match &rows.packed {
+        // looked up again: that rows share no entry is known of the starts of rows themselves
+        None => bounds(w, owned, "entry", row_of(owned, owner, row.1.clone())),
+        Some(PackedRow { group, after, .. }) => {
+            let end = Expr::load(owned.row_starts, [after.clone()]);
+            w.assign("end_group", Access::scalar(group[1]), end);
+            *group
+        }
+    };
     let entry = w.names.fresh("k_entry");
     let entry = Expr::from(w.b.open_loop(&entry, Affine::var(first), Affine::var(last)));
     let within = Expr::binary(BinaryOp::Sub, entry.clone(), Expr::scalar(first));
-    let value = Expr::load(rows, [row.1, within]);
-    let output = w.vars.outputs[&owned.output];
-    let (stem, entry) = (format!("store_{name}"), Access::new(output, [entry]));
+    let value = match rows.packed {
+        None => Expr::load(rows.sums, [row.1, within]),
+        Some(_) => Expr::load(rows.sums, [within]),
+    };
+    let name = &w.form.outputs[owned.output].name;
+    let (stem, entry) = (format!("store_{name}"), Access::new(w.vars.outputs[&owned.output], [entry]));
     match owned.sets {
         true => w.assign(&stem, entry, value),
         false => w.add_to(&stem, entry, value),
     };
     w.b.close_loop();
     w.close_loop_of(row.0);
-    w.b.close_loop(); // of the owners
+    w.b.close_loop(); // of the owners, or of their groups
+}
+
+impl Rows {
+    /// Adds a column of a cell at its place in the rows. What lies together is of one owner where the
+    /// place is in its row.
+    pub(super) fn add(
+        &self,
+        w: &mut Builder<'_>,
+        owned: &OwnedRows,
+        (column, slot): (Expr, Expr),
+        cell: VarId,
+    ) {
+        let Some(packed) = &self.packed else {
+            gather(w, owned, (column, slot), (cell, self.sums));
+            return;
+        };
+        let place = w.integer("place_in_row");
+        w.assign("find_place", Access::scalar(place), slot);
+        let [first, last] = packed.row.map(Expr::scalar);
+        let is_there = Expr::binary(BinaryOp::Le, Expr::Int(0), Expr::scalar(place));
+        let is_below = Expr::binary(BinaryOp::Lt, Expr::scalar(place), last - first);
+        let at = Access::new(self.sums, [packed.first() + Expr::scalar(place)]);
+        let name = w.form.outputs[owned.output].name.clone();
+        let insn = w.add_to(&format!("gather_{name}"), at, Expr::load(cell, [Expr::Int(0), column]));
+        w.b.insn_mut(insn).predicate = Some(Expr::binary(BinaryOp::And, is_there, is_below));
+    }
 }
 
 /// Reads a number that holds places, and opens the loop over them; gives the column of each.

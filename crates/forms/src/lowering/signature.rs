@@ -207,9 +207,7 @@ impl Signature<'_> {
                     | MatrixResult::SymmetricHalf
                     | MatrixResult::Searched
                     | MatrixResult::Rowwise
-                    | MatrixResult::OwnedRows { .. }
-                    | MatrixResult::TurnedRows { .. }
-                    | MatrixResult::Strips { .. },
+                    | MatrixResult::OwnedRows(_),
                 ) => {
                     let role = LoweredRole::NonzeroCount { output: *place };
                     vec![Affine::var(self.param(&format!("n_{}", output.name), role))]
@@ -276,9 +274,7 @@ impl Signature<'_> {
             MatrixResult::Sparse
             | MatrixResult::Cells
             | MatrixResult::Diagonal
-            | MatrixResult::OwnedRows { .. }
-            | MatrixResult::TurnedRows { .. }
-            | MatrixResult::Strips { .. } => {
+            | MatrixResult::OwnedRows(_) => {
                 Places::Table(list("positions", of_entities(&sizes), LoweredRole::Positions { output }))
             }
         }

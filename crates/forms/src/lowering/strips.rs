@@ -122,8 +122,8 @@ pub(super) fn scatter(w: &mut Builder<'_>, owned: &OwnedRows, strip: &Strip) -> 
     strip.leave(w, owned, place);
     w.b.close_loop();
     let Strip { opened, own: [slot, sums], .. } = strip;
-    gather(w, owned, (Expr::Int(0), Expr::scalar(*slot)), (*sums, opened.rows));
-    store_rows(w, owned, (opened.owner.clone(), opened.rows));
+    opened.rows.add(w, owned, (Expr::Int(0), Expr::scalar(*slot)), *sums);
+    store_rows(w, owned, (opened.owner.clone(), &opened.rows));
     Ok(())
 }
 
@@ -131,7 +131,7 @@ impl Strip {
     /// Adds the sums of the vertex at a place to the rows.
     fn leave(&self, w: &mut Builder<'_>, owned: &OwnedRows, place: Expr) {
         let slot = Expr::load(self.held, [place.clone()]);
-        gather(w, owned, (place, slot), (self.sums, self.opened.rows));
+        self.opened.rows.add(w, owned, (place, slot), self.sums);
     }
 }
 

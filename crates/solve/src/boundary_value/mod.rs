@@ -19,7 +19,9 @@ use kingpost_fem::mesh::Mesh;
 use kingpost_fem::numbering::Numbering;
 use kingpost_fem::sparse::CsrPattern;
 use kingpost_forms::form::{Form, FormError, Inputs};
-use kingpost_forms::lowering::{LoweredKernel, LoweringOptions, MatrixResult, MeshForm};
+use kingpost_forms::lowering::{
+    LoweredKernel, LoweringOptions, MatrixResult, MeshForm, OwnerCells, RowOwners,
+};
 use kingpost_kernels::BoundaryValueProblem;
 use kingpost_runtime::{Backend, Buffer, Device, Traffic, download_values, stage};
 use kingpost_strategies::Mapping;
@@ -30,7 +32,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// Work-items of a group that own rows: two sub-groups of a card.
-const OWNERS: u64 = 64;
+const OWNERS: u64 = RowOwners::GROUP as u64;
 
 /// Seconds of the parts of a setup.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -415,7 +417,8 @@ impl Question<'_> {
         stage("finding the pattern of the matrix");
         let arrays = &mut self.take_arrays();
         let form = lowered(assembly.pattern())?;
-        let patterns = self.patterns(device, &form, mesh, arrays)?;
+        let assembly = assembly.decided(&form, &arrays.numbered(mesh))?;
+        let patterns = self.patterns(device, (&form, assembly.matrix(0)), mesh, arrays)?;
         let [pattern, ..] = patterns.all().rows else {
             return Err(FormError::Bug("a bilinear form without a pattern".into()).into());
         };
@@ -481,12 +484,12 @@ impl Question<'_> {
     fn patterns<'m>(
         &self,
         device: &dyn Device,
-        form: &MeshForm,
+        (form, matrix): (&MeshForm, MatrixResult),
         mesh: &'m Mesh,
         arrays: &mut Arrays<'m>,
     ) -> Result<FormPatterns, SolveError> {
-        let BoundaryValueSetup { assembly, options, .. } = self.setup;
-        let mut patterns = FormPatterns::new(device, form, mesh, assembly.matrix(0), arrays)?;
+        let options = &self.setup.options;
+        let mut patterns = FormPatterns::new(device, form, mesh, matrix, arrays)?;
         // the host divides rows, and lists the entries of blocks
         if self.division.is_some() || options.solver.preconditioner == PreconditionerKind::BlockJacobi {
             patterns.read_columns(device)?;
@@ -566,8 +569,9 @@ impl Question<'_> {
             // what owners of rows look up belongs in local memory
             let owned = match (lowered.matrix, device.info().backend) {
                 // no other mapping takes several loops over owners
-                (MatrixResult::OwnedRows { .. }, Backend::Cuda)
-                | (MatrixResult::TurnedRows { .. } | MatrixResult::Strips { .. }, _) => {
+                (MatrixResult::OwnedRows(owners), backend)
+                    if backend == Backend::Cuda || owners.cells != OwnerCells::Mapped || owners.packed =>
+                {
                     Some(Mapping::from(OwnedRows { owners: OWNERS }))
                 }
                 (_, Backend::C | Backend::OpenCl | Backend::Cuda) => None,

@@ -94,9 +94,7 @@ impl<'m> Numbered<'m> {
         // the first degrees of freedom of a Lagrange element are those of its vertices
         let around = Around { n, width, map: &map, terms: &terms };
         let sides = boundary_around(device, mesh, &lists, &around)?;
-        let takes_terms =
-            [AssemblyStrategy::LookupTable, AssemblyStrategy::OwnedRows, AssemblyStrategy::TurnedRows];
-        if takes_terms.contains(&assembly) {
+        if matches!(assembly, AssemblyStrategy::LookupTable | AssemblyStrategy::OwnedRows(_)) {
             arrays.insert_terms(mesh, space, terms);
         }
         Ok(Self { numbering, sides, arrays })

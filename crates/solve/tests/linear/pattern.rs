@@ -141,7 +141,7 @@ fn kernels_assemble_by_patterns_that_a_device_has_found() {
             let stiffness = inner(grad(u.clone()), grad(v.clone())) * dx();
             // blocks that are not symmetric
             let form = if components == 1 { stiffness } else { stiffness + div(u) * div(v) * dx() };
-            for strategy in [AssemblyStrategy::LookupTable, AssemblyStrategy::OwnedRows] {
+            for strategy in [AssemblyStrategy::LookupTable, AssemblyStrategy::OWNED_ROWS] {
                 let of = |is_found| assembled(&*device, &form, &mesh, strategy, is_found);
                 let (found, expected) = (of(true), of(false));
                 let largest = expected.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));

@@ -12,16 +12,24 @@ use kingpost_forms::form::{
     Form, FormError, FunctionSpace, Inputs, action, coefficient, constant, div, ds, dx, exp, grad, inner,
     test, trial,
 };
-use kingpost_forms::lowering::{LoweringOptions, MatrixResult, MeshForm, NumberedMesh};
+use kingpost_forms::lowering::{
+    LoweringOptions, MatrixResult, MeshForm, NumberedMesh, OwnerCells, RowOwners,
+};
 use kingpost_forms::reference;
 use kingpost_runtime::{Device, buffer_of, download_values};
 use kingpost_sample::{Random, is_long_run, seed};
-use kingpost_solve::{Arrays, AssemblyStrategy, FormPrograms, FoundPattern, MatrixAssembly, Patterns, run};
+use kingpost_solve::{
+    Arrays, AssemblyStrategy, FormPrograms, FoundPattern, MatrixAssembly, Patterns, RowOptions, run,
+};
 use kingpost_strategies::{Mapping, OwnedRows};
 
 const ORDER: NumberingOrder = NumberingOrder::OF_MATRICES;
-const TURNED: AssemblyStrategy = AssemblyStrategy::TurnedRows;
-const STRIPS: AssemblyStrategy = AssemblyStrategy::Strips;
+const TURNED: AssemblyStrategy = owned(OwnerCells::Turned, false);
+const STRIPS: AssemblyStrategy = owned(OwnerCells::Strips, false);
+
+const fn owned(cells: OwnerCells, packed: bool) -> AssemblyStrategy {
+    AssemblyStrategy::OwnedRows(Some(RowOptions { cells, packed }))
+}
 
 fn lowered(form: &Form, matrix: MatrixResult) -> Result<MeshForm, FormError> {
     Ok(MeshForm::new(form, &LoweringOptions::new("tangent").with_matrix(matrix))?.in_order(ORDER))
@@ -53,7 +61,8 @@ fn assembled(
     let of_host = sparse.patterns(mesh).unwrap();
     let matrix = strategy.matrix_of(&sparse, &NumberedMesh::new(mesh), &of_host[0]).unwrap();
     let found = FoundPattern::find(device, &sparse, mesh, matrix, &mut arrays).unwrap();
-    assert_eq!(found.is_some(), strategy == TURNED, "the host finds strips alone");
+    let are_strips = matches!(matrix, MatrixResult::OwnedRows(o) if o.cells == OwnerCells::Strips);
+    assert_eq!(found.is_none(), are_strips, "the host finds strips alone");
     let patterns = match &found {
         Some(found) if is_found => Patterns::from(found),
         Some(_) | None => Patterns::from(&of_host),
@@ -85,7 +94,13 @@ fn entries_are_those_of_the_reference() {
     let taken = if is_long_run() { cases.len() } else { 4 };
     let turned = cases.iter().take(taken).map(|case| (TURNED, case));
     let of_vertices = cases.iter().filter(|(space, _)| space.degree() == 1).map(|case| (STRIPS, case));
-    for (place, (strategy, (space, mesh))) in turned.chain(of_vertices).enumerate() {
+    let scalars = |cells, n| {
+        let of = cases.iter().filter(|(space, _)| !space.is_vector()).take(n);
+        of.map(move |case| (owned(cells, true), case))
+    };
+    let packed = scalars(OwnerCells::Strips, 1).chain(scalars(OwnerCells::Turned, 2));
+    let packed = packed.chain(scalars(OwnerCells::Mapped, 1));
+    for (place, (strategy, (space, mesh))) in turned.chain(of_vertices).chain(packed).enumerate() {
         let form = form_of(space);
         let n = lowered(&form, MatrixResult::Sparse).unwrap().n_columns(mesh).unwrap();
         let inputs = Inputs::new().in_order(ORDER).constant("kappa", [1.7]);
@@ -104,7 +119,8 @@ fn entries_are_those_of_the_reference() {
         let largest = reference.iter().flatten().fold(0.0_f64, |most, x| most.max(x.abs()));
         for (k, device) in devices().into_iter().enumerate() {
             let is_found = (place + k) % 2 == 0;
-            let mapped = (strategy, [16, 12][k % 2]);
+            let are_packed = matches!(strategy, AssemblyStrategy::OwnedRows(Some(o)) if o.packed);
+            let mapped = (strategy, if are_packed { 64 } else { [16, 12][k % 2] });
             let (pattern, values) = assembled(&*device, (&form, mesh, &inputs), mapped, is_found);
             for (j, expected) in columns.iter().zip(&reference) {
                 for (i, expected) in expected.iter().enumerate() {
@@ -130,15 +146,16 @@ fn entries_are_those_of_the_reference() {
 fn an_unstructured_mesh_has_the_entries_of_a_lookup_table() {
     let bracket = concat!(env!("CARGO_MANIFEST_DIR"), "/../../meshes/bracket.msh");
     let mesh = Mesh::read_gmsh(bracket.as_ref()).unwrap();
-    let cases = [(TURNED, 1), (STRIPS, 1), (TURNED, 2)];
-    for (k, (strategy, degree)) in cases.into_iter().take(if is_long_run() { 3 } else { 2 }).enumerate() {
+    let packed = owned(OwnerCells::Strips, true);
+    let cases = [(TURNED, 1), (STRIPS, 1), (packed, 1), (TURNED, 2)];
+    for (k, (strategy, degree)) in cases.into_iter().take(if is_long_run() { 4 } else { 3 }).enumerate() {
         let space = FunctionSpace::scalar(CellShape::Tetrahedron, degree);
         let form = form_of(&space);
         let n = lowered(&form, MatrixResult::Sparse).unwrap().n_columns(&mesh).unwrap();
         let inputs = Inputs::new().in_order(ORDER).constant("kappa", [1.7]);
         let inputs = inputs.field("w", Random::of(seed()).reals(n));
         let device = devices().swap_remove(0);
-        let (pattern, found) = assembled(&*device, (&form, &mesh, &inputs), (strategy, 32), k == 0);
+        let (pattern, found) = assembled(&*device, (&form, &mesh, &inputs), (strategy, 64), k == 0);
         let programs =
             FormPrograms::compile(&*device, lowered(&form, MatrixResult::Sparse).unwrap(), &|_| {
                 vec![Mapping::single_cell()]
@@ -164,8 +181,8 @@ fn what_is_no_strip_is_refused() {
     let mesh = Mesh::unit_cube(1).unwrap();
     let space = |degree| FunctionSpace::scalar(CellShape::Tetrahedron, degree);
     let mass = |space: &FunctionSpace| trial(space) * test(space);
-    let refused =
-        |form: &Form, longest| lowered(form, MatrixResult::Strips { longest }).unwrap_err().to_string();
+    let strips = |longest| MatrixResult::OwnedRows(RowOwners::new(OwnerCells::Strips, longest));
+    let refused = |form: &Form, longest| lowered(form, strips(longest)).unwrap_err().to_string();
     let quadratic = refused(&(mass(&space(2)) * dx()), 30);
     assert!(
         quadratic.contains("degrees of freedom that are not at vertices, needed degree 1"),
@@ -176,11 +193,11 @@ fn what_is_no_strip_is_refused() {
     let facets = refused(&(mass(&space(1)) * ds()), 30);
     assert!(facets.contains("found an integral over facets"), "{facets}");
     let bound = |longest| {
-        let form = lowered(&(mass(&space(1)) * dx()), MatrixResult::Strips { longest }).unwrap();
+        let form = lowered(&(mass(&space(1)) * dx()), strips(longest)).unwrap();
         form.bind(0, &mesh, &Inputs::new().in_order(ORDER)).map(|_| ())
     };
     let error = bound(3).unwrap_err().to_string();
-    assert!(error.contains("lower it with `MatrixResult::Strips { longest: 8 }`"), "{error}");
+    assert!(error.contains("rows of at most [8] entries, and the form was lowered for rows of"), "{error}");
     bound(8).unwrap();
 }
 
@@ -189,7 +206,7 @@ fn what_cannot_be_turned_is_refused() {
     let mesh = Mesh::unit_cube(1).unwrap();
     let space = |degree| FunctionSpace::scalar(CellShape::Tetrahedron, degree);
     let mass = |space: &FunctionSpace| trial(space) * test(space);
-    let turned = MatrixResult::TurnedRows { longest: [30; 4] };
+    let turned = MatrixResult::OwnedRows(RowOwners::new(OwnerCells::Turned, 30));
     let refused = |form: &Form| lowered(form, turned).unwrap_err().to_string();
     assert!(refused(&(mass(&space(4)) * dx())).contains("needed Lagrange elements of degree 1 to 3"));
     let curved = refused(&(mass(&space(1)) * exp(coefficient("w", &space(1))) * dx()));
@@ -204,8 +221,17 @@ fn what_cannot_be_turned_is_refused() {
     let form = lowered(&(mass(&space(2)) * dx()), turned).unwrap().in_order(NumberingOrder::FirstTouch);
     let error = form.bind(0, &mesh, &Inputs::new()).unwrap_err().to_string();
     assert!(error.contains("number them by dimension"), "{error}");
-    let short = MatrixResult::TurnedRows { longest: [3; 4] };
+    let short = MatrixResult::OwnedRows(RowOwners::new(OwnerCells::Turned, 3));
     let form = lowered(&(mass(&space(1)) * dx()), short).unwrap();
     let error = form.bind(0, &mesh, &Inputs::new().in_order(ORDER)).unwrap_err().to_string();
-    assert!(error.contains("lower it with `MatrixResult::TurnedRows { longest: [8, 0, 0, 0] }`"), "{error}");
+    assert!(error.contains("rows of at most [8, 0, 0, 0] entries, and the form was lowered"), "{error}");
+    let packed = MatrixResult::OwnedRows(RowOwners { packed: true, ..RowOwners::new(OwnerCells::Turned, 8) });
+    let vectors = FunctionSpace::vector(CellShape::Tetrahedron, 1);
+    let form = inner(trial(&vectors), test(&vectors)) * dx();
+    let error = lowered(&form, packed).unwrap_err().to_string();
+    assert!(error.contains("packed rows of 3 components, needed one"), "{error}");
+    // a group of other owners than those whose rows lie together
+    let form = lowered(&(mass(&space(1)) * dx()), packed).unwrap();
+    let error = mapping(32).apply(&form.kernels()[0]).unwrap_err().to_string();
+    assert!(error.contains("owners of a group is 32, needed 64, whose rows are packed"), "{error}");
 }
