@@ -49,6 +49,7 @@ fn results_are_those_of_the_reference() {
         (Operator::Hyperelasticity, 2, 1, blocks(3).into()),
         (Operator::Helmholtz, 3, 1, Mapping::from(by_vertices(5)).with_modes()),
         (Operator::Laplace, 2, 3, Mapping::from(by_vertices(3)).with_modes()),
+        (Operator::Elasticity, 2, 2, Mapping::from(by_vertices(3)).with_orbits()),
     ];
     for (operator, dim, degree, mapping) in cases {
         let problem = problem(operator, dim, degree, seed);

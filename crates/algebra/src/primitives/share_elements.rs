@@ -159,10 +159,14 @@ impl Primitive for ShareElements {
                 self.var, self.numbers, self.at, self.at
             )
         })?;
-        let temporary = kernel.fresh_name(&format!("{}_items", self.var));
-        for verb in ["fetch", "start", "store"] {
-            lookup::free(kernel, &format!("{verb}_{temporary}"))?;
-        }
+        let axes = kernel.vars[var].shape.len();
+        let names = |name: &str| {
+            let verbs = ["fetch", "start", "store"].map(|verb| format!("{verb}_{name}"));
+            let loops = verbs.iter().flat_map(|verb| (0..axes).map(move |k| format!("{verb}_{k}")));
+            let loops: Vec<String> = loops.collect();
+            verbs.into_iter().chain(loops).chain([name.to_owned()]).collect::<Vec<String>>()
+        };
+        let temporary = lookup::made(kernel, None, &format!("{}_items", self.var), names)?;
         let template = template.clone();
         Ok(Shared { at, var, numbers, count, insns, template, op, atomic, temporary })
     }
