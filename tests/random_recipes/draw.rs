@@ -9,7 +9,7 @@ use kingpost::transforms::{Step, steps};
 
 /// Primitives that few programs have room for: tried first in every fourth step, so that each is
 /// accepted in a run of a few hundred pairs or so.
-const RARE: [&str; 30] = [
+const RARE: [&str; 32] = [
     "assign_to_rule",
     "collect_factors",
     "combine_orbits",
@@ -25,6 +25,7 @@ const RARE: [&str; 30] = [
     "list_elements",
     "mirror_triangle",
     "pack_arrays",
+    "pass_blocks",
     "pass_values",
     "pre_evaluate_loop",
     "precompute_rule",
@@ -32,6 +33,7 @@ const RARE: [&str; 30] = [
     "rescale_reduction",
     "reverse_iname",
     "roll_insns",
+    "share_elements",
     "skip_zero_blocks",
     "skip_zero_terms",
     "slide_array",

@@ -50,7 +50,7 @@ const STEPS: usize = 12;
 
 /// Primitives that at most one program in a hundred has room for, as measured over 2,000 pairs: a
 /// run of a few hundred may miss one by chance, a long one may not.
-const UNCOMMON: [&str; 35] = [
+const UNCOMMON: [&str; 37] = [
     "collect_factors",
     "combine_orbits",
     "contract_array",
@@ -73,6 +73,7 @@ const UNCOMMON: [&str; 35] = [
     "mirror_triangle",
     "pad_inames",
     "parallelise_scan",
+    "pass_blocks",
     "pre_evaluate_loop",
     "precompute_rule",
     "realise_scan",
@@ -80,6 +81,7 @@ const UNCOMMON: [&str; 35] = [
     "replace_with_intrinsic",
     "rescale_reduction",
     "roll_insns",
+    "share_elements",
     "sink_accumulation",
     "skip_zero_blocks",
     "skip_zero_terms",

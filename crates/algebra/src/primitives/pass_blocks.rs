@@ -8,6 +8,7 @@ use kingpost_ir::{
     TableData, VarId, VarKind, Variable,
 };
 use kingpost_steps::block_numbers::{BlockNumbers, BlockPattern};
+use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::lists::Definition;
 use kingpost_steps::lookup;
 use kingpost_steps::obligation::Obligation;
@@ -211,6 +212,18 @@ impl Primitive for PassBlocks {
             });
         }
         [numbers, places].map(|v| Array::named(&kernel.vars[v].name))
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let is_map = |v: &Variable| {
+            v.kind == VarKind::Argument(Direction::In) && v.ty.is_exact() && v.shape.len() == 2
+        };
+        let map = p.of(&draw::vars(kernel, is_map))?;
+        // places of which none is taken twice: a map that was drawn repeats no numbers
+        let (first, rows, columns) = (p.between(0, 1), p.among([1, 2]), p.among([1, 2]));
+        let places: Vec<Vec<u32>> = (0..rows).map(|r| (r * columns..(r + 1) * columns).collect()).collect();
+        let all = draw::loops(kernel).into_iter().map(|at| Self::new(&map, at, first, places.clone()));
+        draw::possible(kernel, all.collect(), p)
     }
 
     fn definition(&self, kernel: &Kernel) -> Result<Option<Definition>, Refusal> {

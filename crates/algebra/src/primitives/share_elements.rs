@@ -8,6 +8,7 @@ use kingpost_ir::{
     Access, AddressSpace, Affine, Direction, Expr, InameId, InsnId, Kernel, UpdateOp, VarId, VarKind,
     Variable, WriteOp,
 };
+use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::keeps::Keeps;
 use kingpost_steps::lookup;
 use kingpost_steps::obligation::Obligation;
@@ -195,6 +196,20 @@ impl Primitive for ShareElements {
         }
         put_around(kernel, proof.at, &proof.insns, before, behind);
         Array::named(name)
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let of = |rank, exact| {
+            draw::vars(kernel, move |v| {
+                matches!(v.kind, VarKind::Argument(_)) && v.ty.is_exact() == exact && v.shape.len() >= rank
+            })
+        };
+        let (numbers, arrays) = (p.of(&of(2, true))?, of(1, false));
+        let mut all = Vec::new();
+        for at in draw::loops(kernel) {
+            all.extend(arrays.iter().map(|var| Self::new(var, &at, &numbers)));
+        }
+        draw::possible(kernel, all, p)
     }
 }
 
