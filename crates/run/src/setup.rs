@@ -272,8 +272,8 @@ fn number_blocks(blocks: &BlockNumbers, memory: &mut Memory, done: &mut SetUp) -
     let missing = || SetUpError::NoMap { map: blocks.map.clone() };
     let ty = memory.get(&blocks.map).map(Value::ty).ok_or_else(missing)?;
     let numbers = blocks.compute(&integers(&blocks.map, memory)?)?;
-    // they are entries of the map
-    let value = Value::of_integers(ty, &numbers).unwrap_or(Value::I64(numbers));
+    // they are entries of the map, so that its type has them
+    let value = Value::of_bits(ty, &numbers);
     done.inputs += 1;
     done.bytes += value.len() as u64 * value.ty().bytes();
     memory.set(blocks.numbers.clone(), value);

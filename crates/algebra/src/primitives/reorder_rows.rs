@@ -51,8 +51,9 @@ use std::fmt;
 /// the first shares one with those before it.
 ///
 /// # Errors
-/// Unknown names, names that are taken, places of other blocks or columns, a `map` or `points` that is no input, another mention of the
-/// iteration with its instruction, a dependence that the loop carries, with two instances.
+/// Unknown names, names that are taken, places of other blocks or columns, a `map` or `points` that is
+/// no input, another mention of the iteration with its instruction, a dependence that the loop carries,
+/// with two instances.
 ///
 /// # Elsewhere
 /// OP2 renumbers sets by a partition; recursive coordinate bisection (Berger & Bokhari 1987).

@@ -240,9 +240,8 @@ pub fn by_entity(
     known: Vec<Known>,
 ) -> Vec<Known> {
     let is_by_entity = |r: &Record| FormCase::order_of(&r.workload) == NumberingOrder::ByEntity;
-    let tuned = tuned(form, sought, device, records, is_by_entity);
-    let shipped = of_case(&BY_ENTITY, sought, device).into_iter().flat_map(|(found, _)| found);
-    tuned.into_iter().chain(shipped).chain(known).collect()
+    let shipped = of_case(&BY_ENTITY, sought, device);
+    before(known, tuned(form, sought, device, records, is_by_entity), shipped)
 }
 
 /// The mappings to try where numbers are [by block](NumberingOrder::ByBlock): the fastest trial with such
@@ -255,9 +254,8 @@ pub fn by_block(
     known: Vec<Known>,
 ) -> Vec<Known> {
     let is_by_block = |r: &Record| FormCase::order_of(&r.workload) == NumberingOrder::ByBlock;
-    let tuned = tuned(form, sought, device, records, is_by_block);
-    let shipped = of_case(&BY_BLOCK, sought, device).into_iter().flat_map(|(found, _)| found);
-    tuned.into_iter().chain(shipped).chain(known).collect()
+    let shipped = of_case(&BY_BLOCK, sought, device);
+    before(known, tuned(form, sought, device, records, is_by_block), shipped)
 }
 
 /// The mappings to try on a mesh in which successive cells are neighbours, as those from files are
@@ -273,8 +271,17 @@ pub fn unstructured(
     records: &[Record],
     known: Vec<Known>,
 ) -> Vec<Known> {
-    let tuned = tuned(form, sought, device, records, |r| r.workload.data.is_some());
-    let shipped = of_case(&UNSTRUCTURED, sought, device).into_iter().flat_map(|(found, _)| found);
+    let shipped = of_case(&UNSTRUCTURED, sought, device);
+    before(known, tuned(form, sought, device, records, |r| r.workload.data.is_some()), shipped)
+}
+
+/// What was tuned, what is shipped, and then those `known`.
+fn before(
+    known: Vec<Known>,
+    tuned: Option<Known>,
+    shipped: Option<(Vec<Known>, (&'static str, &'static str))>,
+) -> Vec<Known> {
+    let shipped = shipped.into_iter().flat_map(|(found, _)| found);
     tuned.into_iter().chain(shipped).chain(known).collect()
 }
 
