@@ -120,6 +120,9 @@ pub fn run(args: &SolveArgs) -> Result<(), Failure> {
     }
     out(&history(&report))?;
     out(&ended(&report, &system, traffic))?;
+    if args.time_hierarchies > 0 {
+        out(&again(&mut system, args)?)?;
+    }
     if !report.converged() {
         return Err(unconverged(problem, &report));
     }
@@ -129,6 +132,22 @@ pub fn run(args: &SolveArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// How long hierarchies take.
+fn again(system: &mut BoundaryValueSystem<'_>, args: &SolveArgs) -> Result<String, Failure> {
+    let found = system.time_hierarchies(args.time_hierarchies as usize)?.ok_or(SolveError::Unprepared)?;
+    let all = |times: &[f64]| {
+        let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+        let cycles = least / found.cycle;
+        let times = times.iter().map(|time| seconds(*time)).collect::<Vec<_>>().join(", ");
+        format!("{times}: {cycles:.1} cycles or more")
+    };
+    Ok(facts([
+        ("a cycle", seconds(found.cycle)),
+        ("hierarchies", all(&found.setups)),
+        ("renewals", all(&found.renewals)),
+    ]))
+}
+
 fn options(args: &SolveArgs, problem: BoundaryValueProblem) -> Result<NewtonOptions, Failure> {
     let relative = args.residual.unwrap_or(if problem.is_linear() { 1e-10 } else { 1e-5 });
     if !(args.update.is_finite() && args.update >= 0.0) {
@@ -136,6 +155,11 @@ fn options(args: &SolveArgs, problem: BoundaryValueProblem) -> Result<NewtonOpti
     }
     if problem.is_linear() && args.load_steps > 1 {
         let message = format!("--load-steps {}: `{problem}` is linear, needed 1", args.load_steps);
+        return Err(Failure::Usage(message));
+    }
+    if args.time_hierarchies > 0 && !args.preconditioner.is_multilevel() {
+        let (n, found) = (args.time_hierarchies, args.preconditioner);
+        let message = format!("--time-hierarchies {n}: `{found}` has none; needed --preconditioner amg");
         return Err(Failure::Usage(message));
     }
     let (norm, max_iterations) = (args.norm, args.iterations);

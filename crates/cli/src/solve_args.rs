@@ -117,6 +117,10 @@ pub struct SolveArgs {
     /// as owned-rows:strips:packed)
     #[arg(long, value_name = "NAME", default_value_t = AssemblyStrategy::LookupTable, conflicts_with = "multigrid")]
     pub(super) assembly: AssemblyStrategy,
+    /// Make the hierarchy of --preconditioner amg this number of times again after the solve, and its
+    /// numbers alone, and print how long both and a cycle take
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with_all = ["multigrid", "devices"])]
+    pub(super) time_hierarchies: u32,
     /// Write the solution on its mesh there, for ParaView
     #[arg(long, value_name = "FILE.vtu")]
     pub(super) vtu: Option<PathBuf>,

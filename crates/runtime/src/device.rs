@@ -418,6 +418,12 @@ pub trait Device: Send + Sync {
         self.compile_as(program, Optimisation::Full)
     }
 
+    /// As [`Device::compile`], sooner where the same program was compiled before and is still loaded.
+    ///
+    /// # Errors
+    /// As [`Device::compile`].
+    fn compile_known(&self, program: &Arc<Program>) -> Result<Executable, RuntimeError>;
+
     /// As [`Device::compile`], to find out whose fault a wrong result is.
     ///
     /// # Errors
@@ -429,6 +435,13 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// The device has no such memory.
     fn allocate(&self, bytes: u64) -> Result<Buffer, RuntimeError>;
+
+    /// The same for whoever writes all of it before anything reads it: poison in builds with debug
+    /// assertions, else whatever was there.
+    ///
+    /// # Errors
+    /// As [`Device::allocate`].
+    fn allocate_unset(&self, bytes: u64) -> Result<Buffer, RuntimeError>;
 
     /// The same of memory that the host [sees](Device::see) while the device works, for a few numbers.
     ///

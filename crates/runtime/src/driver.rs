@@ -150,6 +150,9 @@ pub(crate) trait Driver: Send + Sync {
     }
 }
 
+/// A program, and what was compiled of it.
+pub(super) type Known = (Weak<Program>, Weak<Shared>);
+
 /// A device that checks everything before its driver sees it.
 pub(crate) struct Checked<D: Driver> {
     pub(super) id: u64,
@@ -159,6 +162,8 @@ pub(crate) struct Checked<D: Driver> {
     /// The forks before it was opened.
     pub(crate) forks: u64,
     pub(super) compiled: Mutex<HashMap<[u8; 32], Weak<Shared>>>,
+    /// The same by the address of a program that somebody keeps.
+    pub(super) known: Mutex<HashMap<usize, Known>>,
     /// The last of these, the latest at the end, for whoever compiles them again: a solver has two dozen.
     recent: Mutex<VecDeque<Arc<Shared>>>,
     /// Bytes copied to the device and from it.
@@ -203,6 +208,7 @@ impl<D: Driver> Checked<D> {
             },
             driver,
             compiled: Mutex::default(),
+            known: Mutex::default(),
             recent: Mutex::default(),
             copied: Default::default(),
         }

@@ -53,7 +53,7 @@ impl BlockCsrOperator {
             product: compiled_block_product(device, extents, n_blocks / rows.max(1))?,
             row_starts,
             at,
-            values: device.allocate(8 * (n_blocks * extents[0] * extents[1]) as u64)?,
+            values: device.allocate_unset(8 * (n_blocks * extents[0] * extents[1]) as u64)?,
         })
     }
 

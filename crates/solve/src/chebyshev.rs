@@ -119,14 +119,14 @@ impl Chebyshev {
     /// # Errors
     /// As [`Chebyshev::new`].
     pub fn with_room(device: &dyn Device, (n, room): (usize, usize)) -> Result<Self, SolveError> {
-        let of_operator = || device.allocate(8 * room.max(n) as u64);
+        let of_operator = || device.allocate_unset(8 * room.max(n) as u64);
         Ok(Self {
             n,
             start: compiled(device, text!("chebyshev_start"))?,
             restart: compiled(device, text!("chebyshev_restart"))?,
             step: compiled(device, text!("chebyshev_step"))?,
             subtract: compiled(device, text!("axpy"))?,
-            r: device.allocate(8 * n as u64)?,
+            r: device.allocate_unset(8 * n as u64)?,
             d: of_operator()?,
             q: of_operator()?,
         })
@@ -238,8 +238,8 @@ impl<'d> ChebyshevSolver<'d> {
             square: compiled(device, text!("square"))?,
             update: compiled(device, text!("chebyshev_update"))?,
             turn: compiled(device, text!("chebyshev_turn"))?,
-            rr: device.allocate(8 * (options.look_every as u64 + 1))?,
-            enough: device.allocate(8)?,
+            rr: device.allocate_unset(8 * (options.look_every as u64 + 1))?,
+            enough: device.allocate_unset(8)?,
         })
     }
 
@@ -309,7 +309,7 @@ impl<'d> Eigenvalues<'d> {
     /// # Errors
     /// A device that refuses them, no memory.
     pub fn new(device: &'d dyn Device, n: usize, iterations: usize) -> Result<Self, SolveError> {
-        let random = device.allocate(8 * n as u64)?;
+        let random = device.allocate_unset(8 * n as u64)?;
         let draw = compiled(device, text!("random_numbers"))?;
         put(device, &[Call::of(&draw, &[("n", n)], &[("x", &random)])])?;
         Self::from_start(device, (n, n), iterations, random)
@@ -328,7 +328,7 @@ impl<'d> Eigenvalues<'d> {
     ) -> Result<Self, SolveError> {
         let options = LinearOptions { relative: 0.0, look_every: iterations, ..LinearOptions::default() };
         let solver = ConjugateGradients::with_room(device, (n, room), options)?;
-        Ok(Self { solver, random, x: device.allocate(8 * n as u64)? })
+        Ok(Self { solver, random, x: device.allocate_unset(8 * n as u64)? })
     }
 
     /// Values among the eigenvalues of an operator times a diagonal, ascending.

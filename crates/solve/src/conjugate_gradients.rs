@@ -124,9 +124,9 @@ impl<'d> ConjugateGradients<'d> {
         options: LinearOptions,
     ) -> Result<Self, SolveError> {
         let options = LinearOptions { look_every: options.look_every.max(1), ..options };
-        let vector = || device.allocate(8 * n as u64);
-        let of_operator = || device.allocate(8 * room.max(n) as u64);
-        let sums = |kinds: u64| device.allocate(8 * kinds * (options.look_every as u64 + 2));
+        let vector = || device.allocate_unset(8 * n as u64);
+        let of_operator = || device.allocate_unset(8 * room.max(n) as u64);
+        let sums = |kinds: u64| device.allocate_unset(8 * kinds * (options.look_every as u64 + 2));
         let division = match device.info().backend {
             Backend::Cuda => LIMITS.iter().filter(|limit| n >= **limit).count(),
             Backend::C | Backend::OpenCl => LIMITS.len(),
@@ -154,8 +154,8 @@ impl<'d> ConjugateGradients<'d> {
             rr: sums(1)?,
             pq: sums(1)?,
             seen: device.allocate_visible(2 * bytes_of_sums(options.look_every))?,
-            half: device.allocate(4)?,
-            enough: device.allocate(8)?,
+            half: device.allocate_unset(4)?,
+            enough: device.allocate_unset(8)?,
         })
     }
 

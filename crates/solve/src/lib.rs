@@ -92,7 +92,7 @@ pub use gmres::{Gmres, GmresOptions, PreconditionerSide};
 pub use iteration::NewtonOptions;
 pub(crate) use launch::put;
 pub use launch::{Call, run};
-pub use linear::LinearSolver;
+pub use linear::{HierarchyTimes, LinearSolver};
 pub use newton::{Newton, NewtonSystem};
 pub use operator::{Dot, FormOperator, Operator, Turn};
 pub use options::{LinearOptions, ResidualNorm};

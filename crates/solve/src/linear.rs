@@ -1,5 +1,9 @@
 //! Solvers of linear systems with their preconditioners.
 
+mod times;
+
+pub use times::HierarchyTimes;
+
 use crate::choice::RESTART;
 use crate::parts::own_pattern;
 use crate::scaling::is_usual;

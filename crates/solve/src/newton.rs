@@ -4,8 +4,8 @@ use crate::iteration::{Load, NewtonEquations, NewtonOptions};
 use crate::load::follow;
 use crate::parts::{Guard, number};
 use crate::{
-    Communicator, Constraints, DeviceForm, Energy, LinearReport, LinearSolver, MatrixAssembly, NewtonReport,
-    NewtonStep, Operator, Queue, SolveError, SystemMatrix, Vectors,
+    Communicator, Constraints, DeviceForm, Energy, HierarchyTimes, LinearReport, LinearSolver,
+    MatrixAssembly, NewtonReport, NewtonStep, Operator, Queue, SolveError, SystemMatrix, Vectors,
 };
 use kingpost_runtime::{Buffer, Device};
 
@@ -98,6 +98,18 @@ impl<'d> Newton<'d> {
     #[must_use]
     pub const fn solver(&self) -> &LinearSolver<'d> {
         &self.solver
+    }
+
+    /// How long hierarchies of the matrix take, made again some `times`; none where no hierarchy of
+    /// the whole matrix preconditions.
+    ///
+    /// # Errors
+    /// As [`LinearSolver::time_hierarchies`].
+    pub fn time_hierarchies(&mut self, times: usize) -> Result<Option<HierarchyTimes>, SolveError> {
+        match &self.matrix {
+            SystemMatrix::Whole(matrix) => self.solver.time_hierarchies(matrix, times),
+            SystemMatrix::Part(_) => Ok(None),
+        }
     }
 
     /// The matrix of the linear systems.

@@ -24,7 +24,7 @@ pub(crate) struct Scan {
 impl Scan {
     /// Of `n` numbers.
     pub(crate) fn new(device: &dyn Device, n: usize) -> Result<Self, SolveError> {
-        let integers = |n: usize| device.allocate(4 * n as u64);
+        let integers = |n: usize| device.allocate_unset(4 * n as u64);
         let (mut sizes, mut sums, mut before) = (vec![n], Vec::new(), Vec::new());
         while let Some(size) = sizes.last().copied().filter(|size| *size > 1) {
             if sizes.len() > 1 {
@@ -100,7 +100,7 @@ pub(crate) struct Sort {
 impl Sort {
     /// Of `n` keys, which are -1 or numbers below `n_keys`.
     pub(crate) fn new(device: &dyn Device, n_keys: usize, n: usize) -> Result<Self, SolveError> {
-        let integers = |n: usize| device.allocate(4 * n as u64);
+        let integers = |n: usize| device.allocate_unset(4 * n as u64);
         let pairs = || -> Result<Pairs, SolveError> { Ok([integers(n)?, integers(n)?]) };
         let n_runs = n.div_ceil(RUN);
         let counts = integers((DIGITS + 1) * n_runs)?;

@@ -21,7 +21,7 @@ pub(crate) use text;
 /// A text that is no kernel, a step that is refused, a device that refuses the code.
 pub fn compiled(device: &dyn Device, text: &str) -> Result<Executable, SolveError> {
     let program = proved(text, device.info().backend.target())?;
-    Ok(device.compile(&program)?)
+    Ok(device.compile_known(&program)?)
 }
 
 /// A program, once it is known. Whoever asks meanwhile waits for whoever proves it.

@@ -2548,6 +2548,23 @@ fn what_only_roundings_are_left_of_is_not_called_indefinite() {
     }
 }
 
+#[test]
+fn hierarchies_are_made_again_to_be_timed() {
+    let problem = ["solve", "poisson", "--cells", "24", "--dim", "2", "--device", "c"];
+    let again = |preconditioner| {
+        [&problem[..], &["--time-hierarchies", "2", "--preconditioner", preconditioner]].concat()
+    };
+    let text = good(&again("amg"));
+    let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap_or_default();
+    for name in ["hierarchies  ", "renewals  "] {
+        assert!(row(name).contains(", ") && row(name).contains("cycles or more"), "{text}");
+    }
+    assert!(row("a cycle").contains("s"), "{text}");
+    let said = bad(&again("jacobi"), 2);
+    let expected = "--time-hierarchies 2: `jacobi` has none; needed --preconditioner amg";
+    assert!(said.contains(expected), "{said}");
+}
+
 /// A newcomer sees at once what goes on, and a build's own progress.
 #[test]
 fn the_demonstration_says_what_it_does() {

@@ -246,7 +246,8 @@ impl Driver for CudaDriver {
     ) -> Result<(), RuntimeError> {
         self.context.enter()?;
         code.running.store(true, Ordering::Relaxed);
-        self.launch(code, call, stream.0 as sys::CUstream)?;
+        let on = stream.0 as sys::CUstream;
+        self.context.put_on(on, || self.launch(code, call, on))?;
         if wait { self.wait(stream.0) } else { Ok(()) }
     }
 

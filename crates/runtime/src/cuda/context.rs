@@ -1,6 +1,6 @@
 //! The driver's primary context, and the guards that free what is made in it.
 
-use super::spare::Spare;
+use super::spare::{Order, Spare};
 use crate::cuda::ptxas::Resources;
 use crate::error::{RuntimeError, Unavailable};
 use cudarc::driver::result::{self, DriverError};
@@ -74,6 +74,7 @@ pub(crate) struct Context {
     device: sys::CUdevice,
     context: sys::CUcontext,
     spare: Spare,
+    order: Order,
     /// The same of the host's memory, which takes a millisecond to pin and to release.
     spare_of_host: Spare,
 }
@@ -97,6 +98,7 @@ impl Context {
             device,
             context,
             spare: Spare::of(total as u64),
+            order: Order::default(),
             spare_of_host: Spare::of_host(),
         }))
     }
@@ -105,7 +107,7 @@ impl Context {
     fn allocate(&self, bytes: u64) -> Result<sys::CUdeviceptr, DriverError> {
         // SAFETY: the context is current.
         let wait = || unsafe { sys::cuCtxSynchronize() }.result().is_ok();
-        if let Some(block) = self.spare.take(bytes, wait) {
+        if let Some(block) = self.spare.take(bytes, || !self.order.must_wait() || wait()) {
             return Ok(block);
         }
         // SAFETY: the context is current; nothing reads the memory before it is filled.
@@ -122,6 +124,26 @@ impl Context {
             // SAFETY: allocated in `allocate`, freed once; the driver waits for what uses it.
             let _ = unsafe { result::free_sync(block) };
         }
+    }
+
+    /// Puts work on a stream, after all that may still use memory which it was lent.
+    pub(crate) fn put_on(
+        &self,
+        stream: sys::CUstream,
+        put: impl FnOnce() -> Result<(), RuntimeError>,
+    ) -> Result<(), RuntimeError> {
+        if stream.is_null() {
+            return put();
+        }
+        if self.order.is_early() {
+            // SAFETY: the default stream of the context, which is current.
+            unsafe { result::stream::synchronize(result::stream::null()) }
+                .map_err(self.failed("cuStreamSynchronize"))?;
+        }
+        let done = put();
+        // whoever frees what the work uses does so after this
+        self.order.put_elsewhere();
+        done
     }
 
     /// Makes the context current on this thread.

@@ -116,7 +116,7 @@ impl Replay for Graph {
     fn replay(&self, stream: Option<Stream>) -> Result<(), RuntimeError> {
         self.context.enter()?;
         let on = stream.map_or(result::stream::null(), |stream| stream.0 as sys::CUstream);
-        self.launch(on)?;
+        self.context.put_on(on, || self.launch(on))?;
         if stream.is_some() {
             return Ok(());
         }

@@ -3,6 +3,7 @@
 use cudarc::driver::sys::CUdeviceptr;
 use std::collections::BTreeMap;
 use std::mem::take;
+use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Release};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of a block that is kept, at most: longer ones are allocated rarely, and go back to the
@@ -31,6 +32,37 @@ struct Blocks {
     /// With their sizes: what used them may not have ended.
     lately: Vec<(u64, CUdeviceptr)>,
     bytes: u64,
+}
+
+/// What memory that was freed has to be waited for. Work of the default stream comes after all
+/// that was put there before, so that its memory can be lent while it is still used.
+#[derive(Default)]
+pub(super) struct Order {
+    /// Whether work was put on another stream that nobody has waited for.
+    elsewhere: AtomicBool,
+    /// Whether memory was lent that work of the default stream may still use.
+    early: AtomicBool,
+}
+
+impl Order {
+    /// Whether memory that was freed is to be waited for before it is lent.
+    pub(super) fn must_wait(&self) -> bool {
+        let waits = self.elsewhere.swap(false, AcqRel);
+        if !waits {
+            self.early.store(true, Release);
+        }
+        waits
+    }
+
+    /// Whether work of another stream is to wait for the default stream first.
+    pub(super) fn is_early(&self) -> bool {
+        self.early.swap(false, AcqRel)
+    }
+
+    /// Work is on another stream.
+    pub(super) fn put_elsewhere(&self) {
+        self.elsewhere.store(true, Release);
+    }
 }
 
 impl Spare {
@@ -109,6 +141,20 @@ mod tests {
             assert_eq!(Spare::size(size), size);
         }
         assert_eq!([0, LONGEST + 1].map(Spare::size), [0, LONGEST + 1]);
+    }
+
+    #[test]
+    fn streams_wait_for_memory_that_was_lent_early() {
+        let order = Order::default();
+        assert!(!order.is_early());
+        // the default stream alone waits for nobody, and another one for it, once
+        assert!(!order.must_wait());
+        assert_eq!([order.is_early(), order.is_early()], [true, false]);
+        order.put_elsewhere();
+        assert!(order.must_wait());
+        // all was waited for
+        assert!(!order.is_early());
+        assert!(!order.must_wait() && order.is_early());
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl SetKernels {
         kinds: &Buffer,
     ) -> Result<Aggregates, SolveError> {
         let n = matrix.rows;
-        let integers = |n: usize| device.allocate(4 * n as u64);
+        let integers = |n: usize| device.allocate_unset(4 * n as u64);
         let (sizes, rows) = (matrix.sizes(), [&matrix.lists()[..], &[("kinds", kinds)]].concat());
         let keys = self.roots(device, lists, matrix, kinds)?;
         let [is_root, numbers] = [integers(n + 1)?, integers(n + 1)?];
@@ -118,7 +118,7 @@ impl SetKernels {
     ) -> Result<Buffer, SolveError> {
         let n = matrix.rows;
         let (sizes, rows) = (matrix.sizes(), [&matrix.lists()[..], &[("kinds", kinds)]].concat());
-        let integers = |n: usize| device.allocate(4 * n as u64);
+        let integers = |n: usize| device.allocate_unset(4 * n as u64);
         let [keys, near, is_open] = [integers(n)?, integers(n)?, integers(n)?];
         // what is largest around a node is not known yet
         device.fill(&near, 0)?;

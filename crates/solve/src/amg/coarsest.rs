@@ -101,7 +101,7 @@ fn inverse_on(
         return Ok(None);
     }
     let [dense, invert] = Coarsest::prepare(device, matrix.side)?;
-    let (inverse, least) = (device.allocate(8 * (n * n) as u64)?, device.allocate(8)?);
+    let (inverse, least) = (device.allocate_unset(8 * (n * n) as u64)?, device.allocate_unset(8)?);
     let sizes = [&matrix.sizes()[..], &[("is_completed", usize::from(!is_finest))]].concat();
     let arrays = [&matrix.lists()[..], &[("values", matrix.values), ("dense", &inverse)]].concat();
     let dense = Call::of(&dense, &sizes, &arrays);

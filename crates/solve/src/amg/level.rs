@@ -136,7 +136,7 @@ impl Smoother {
         is_finest: bool,
         ratio: f64,
     ) -> Result<Self, SolveError> {
-        let inverse = device.allocate(8 * matrix.unknowns() as u64)?;
+        let inverse = device.allocate_unset(8 * matrix.unknowns() as u64)?;
         let kernel = compiled_inverse(device, matrix.side)?;
         put(device, &[invert_diagonal(&kernel, matrix, is_finest, &inverse)])?;
         let spectrum = Spectrum::of_upper(&eigenvalues(device, matrix, &inverse)?, ratio)?;
@@ -267,7 +267,7 @@ impl Finder<'_> {
     ) -> Result<Level, SolveError> {
         let (device, NumberKernels { side, width, .. }) = (self.device, self.numbers);
         let (fine, below) = (matrix.unknowns(), structure.sets.count * width);
-        let vector = |n: usize| device.allocate(8 * n as u64);
+        let vector = |n: usize| device.allocate_unset(8 * n as u64);
         let blocks = |pattern: &super::places::Pattern, extents| {
             let lists = [&pattern.starts, &pattern.at].map(std::sync::Arc::clone);
             BlockCsrOperator::of_lists(
@@ -330,7 +330,7 @@ impl Finder<'_> {
         level.spectrum = Spectrum::of_upper(&values, self.ratio)?;
         let omega = 4.0 / (3.0 * Spectrum::of_upper(&values, 1.0)?.largest);
 
-        let numbers = |n: usize| device.allocate(8 * n as u64);
+        let numbers = |n: usize| device.allocate_unset(8 * n as u64);
         let basis = numbers(sets.n_members * side * width)?;
         let sizes = [("n", own.rows), ("n_aggregates", sets.count), ("n_members", sets.n_members)];
         let arrays = [("starts", &sets.starts), ("members", &sets.members), ("near", near)];

@@ -1,7 +1,7 @@
 //! Numbers of products of matrices whose places are known.
 
 use super::places::Pattern;
-use super::structure::{FEW, Product};
+use super::structure::{FEW, LARGE, Product};
 use crate::texts::{compiled, text};
 use crate::{Call, SolveError};
 use kingpost_runtime::{Backend, Buffer, Device, Executable};
@@ -17,6 +17,10 @@ const TEAMS: usize = 4;
 /// Entries of a row of the product that a work-group has in its memory at once.
 const ROOM: usize = 512;
 
+/// Entries of a row of the product that a work-item has in registers at once, where rows are many
+/// and those of the second matrix short.
+const COUNT: usize = 16;
+
 type Sizes = [(&'static str, usize); 5];
 type Arrays<'a> = [(&'static str, &'a Buffer); 6];
 
@@ -24,9 +28,17 @@ type Arrays<'a> = [(&'static str, &'a Buffer); 6];
 pub(super) struct MultiplyKernels {
     /// A work-item a block looks for its terms.
     gather: Executable,
-    /// On a card work-items go through the terms of a row of numbers, in one slice or in few, and
-    /// add each to its entry, in an order that differs from run to run.
-    scatter: Option<[Executable; 2]>,
+    /// Of rows of numbers on a card.
+    on_card: Option<OnCard>,
+}
+
+/// The kernels of a product of matrices of numbers on a card.
+struct OnCard {
+    /// Work-items go through the terms of a row, in one slice or in few, and add each to its entry,
+    /// in an order that differs from run to run.
+    scatter: [Executable; 2],
+    /// A work-item goes through the terms of a row and compares them with all of its columns.
+    of_rows: Executable,
 }
 
 impl MultiplyKernels {
@@ -38,11 +50,14 @@ impl MultiplyKernels {
         let [height, middle, width] = extents.map(|extent| extent.to_string());
         let gather = text!("aggregation/block_matrix_product").replace("HEIGHT", &height);
         let gather = gather.replace("MIDDLE", &middle).replace("WIDTH", &width);
-        let scatter = match (device.info().backend, extents) {
-            (Backend::Cuda, [1, 1, 1]) => Some([scatter(device, 1)?, scatter(device, FEW)?]),
+        let on_card = match (device.info().backend, extents) {
+            (Backend::Cuda, [1, 1, 1]) => {
+                let scatter = [scatter(device, 1)?, scatter(device, FEW)?];
+                Some(OnCard { scatter, of_rows: of_rows(device)? })
+            }
             (Backend::Cuda | Backend::C | Backend::OpenCl, _) => None,
         };
-        Ok(Self { gather: compiled(device, &gather)?, scatter })
+        Ok(Self { gather: compiled(device, &gather)?, on_card })
     }
 
     /// Multiplies matrices of some patterns.
@@ -53,10 +68,13 @@ impl MultiplyKernels {
     ) -> Call<'a> {
         let Product { pattern, .. } = product;
         let is_long = b.0.n_blocks >= LONG * b.0.rows;
-        match &self.scatter {
-            Some([of_rows, of_slices]) if is_long => {
-                let kernel = if product.count == 1 { of_rows } else { of_slices };
+        match &self.on_card {
+            Some(OnCard { scatter: [whole, of_slices], .. }) if is_long => {
+                let kernel = if product.count == 1 { whole } else { of_slices };
                 scattered(kernel, [a, b], (product, values))
+            }
+            Some(OnCard { of_rows, .. }) if pattern.rows >= LARGE => {
+                by_rows(of_rows, [a, b], (pattern, values))
             }
             Some(_) | None => {
                 let (sizes, arrays) = factors([a, b], pattern);
@@ -72,6 +90,11 @@ fn scatter(device: &dyn Device, slices: usize) -> Result<Executable, SolveError>
     let text = text!("aggregation/scattered_product").replace("SLICES", &slices.to_string());
     let text = text.replace("LANES", &LANES.to_string()).replace("TEAMS", &TEAMS.to_string());
     compiled(device, &text.replace("ROOM", &ROOM.to_string()))
+}
+
+/// What adds the terms of rows in registers.
+fn of_rows(device: &dyn Device) -> Result<Executable, SolveError> {
+    compiled(device, &text!("aggregation/product_of_rows").replace("COUNT", &COUNT.to_string()))
 }
 
 /// Sizes of a product, and its factors.
@@ -102,6 +125,15 @@ fn scattered<'a>(
     let (sizes, arrays) = factors(of, &product.pattern);
     let to = [("starts", &product.slices), ("values", values)];
     Call::of(kernel, &sizes, &[&product.pattern.lists()[..], &arrays, &to].concat())
+}
+
+fn by_rows<'a>(
+    kernel: &'a Executable,
+    of: [(&'a Pattern, &'a Buffer); 2],
+    (product, values): (&'a Pattern, &'a Buffer),
+) -> Call<'a> {
+    let (sizes, arrays) = factors(of, product);
+    Call::of(kernel, &sizes, &[&product.lists()[..], &arrays, &[("values", values)]].concat())
 }
 
 #[cfg(test)]
@@ -180,18 +212,23 @@ mod tests {
             };
             let [of_a, of_b] = [&a, &b].map(|rows| numbers.reals(rows.concat().len()));
             let on = [&of_a, &of_b].map(|list| buffer_of(device, list).unwrap());
-            let values = device.allocate(8 * product.pattern.n_blocks as u64).unwrap();
+            let [values, others] =
+                [0, 1].map(|_| device.allocate(8 * product.pattern.n_blocks as u64).unwrap());
             let factors = [pattern(device, &a, 60), pattern(device, &b, columns)];
-            let kernel = scatter(device, slices).unwrap();
+            let kernels = [scatter(device, slices).unwrap(), of_rows(device).unwrap()];
             let of = [(&factors[0], &on[0]), (&factors[1], &on[1])];
-            run(device, &[scattered(&kernel, of, (&product, &values))]).unwrap();
+            let first = scattered(&kernels[0], of, (&product, &values));
+            run(device, &[first, by_rows(&kernels[1], of, (&product.pattern, &others))]).unwrap();
             let found: Vec<f64> = download_values(device, &values).unwrap();
+            let others: Vec<f64> = download_values(device, &others).unwrap();
             let (left, right) = (dense(&a, &of_a, 60), dense(&b, &of_b, columns));
             let at = places.iter().enumerate().flat_map(|(i, row)| row.iter().map(move |j| (i, *j as usize)));
-            for ((i, j), found) in at.zip(found) {
+            for (((i, j), found), other) in at.zip(found).zip(others) {
                 let expected: f64 = (0..60).map(|k| left[i][k] * right[k][j]).sum();
                 // sums of 60 terms, in any order
-                assert!((found - expected).abs() <= 1e-13, "{what}, {i}, {j}: {found} {expected}");
+                for found in [found, other] {
+                    assert!((found - expected).abs() <= 1e-13, "{what}, {i}, {j}: {found} {expected}");
+                }
             }
         }
     }

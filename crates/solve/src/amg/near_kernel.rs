@@ -98,7 +98,7 @@ impl NearKernel {
     pub fn of(&self, device: &dyn Device, u: Option<&Buffer>) -> Result<Buffer, SolveError> {
         let (n, sizes) = (self.side * self.dofs, [("n", self.dofs)]);
         let Some([points, middle]) = &self.points else {
-            let near = device.allocate(8 * (n * self.side) as u64)?;
+            let near = device.allocate_unset(8 * (n * self.side) as u64)?;
             put(device, &[Call::of(&self.find, &sizes, &[("near", &near)])])?;
             return Ok(near);
         };
@@ -110,12 +110,12 @@ impl NearKernel {
             }
             Some(u) => u,
             None => {
-                rest = device.allocate(8 * n as u64)?;
+                rest = device.allocate_unset(8 * n as u64)?;
                 device.fill(&rest, 0)?;
                 &rest
             }
         };
-        let near = device.allocate(8 * (n * self.vectors) as u64)?;
+        let near = device.allocate_unset(8 * (n * self.vectors) as u64)?;
         let arrays = [("points", points), ("moved", moved), ("middle", middle), ("near", &near)];
         put(device, &[Call::of(&self.find, &sizes, &arrays)])?;
         Ok(near)

@@ -246,7 +246,7 @@ impl Counting {
     /// No memory, a device that refuses the kernels.
     pub fn new(device: &dyn Device, pattern: &Pattern, layout: Layout) -> Result<Self, SolveError> {
         let count = pattern.rows.div_ceil(layout.rows());
-        let integers = || device.allocate(4 * (count + 1) as u64);
+        let integers = || device.allocate_unset(4 * (count + 1) as u64);
         let (lengths, starts) = (integers()?, Arc::new(integers()?));
         device.fill(&lengths, 0)?; // what stands after them
         Ok(Self {
@@ -318,8 +318,9 @@ impl Sliced {
     ) -> Result<Self, SolveError> {
         let n = slices.n_stored * slices.layout.slice;
         Ok(Self {
-            columns: device.allocate(4 * n as u64)?,
-            values: device.allocate((slices.layout.numbers.bytes() * n * extents[0] * extents[1]) as u64)?,
+            columns: device.allocate_unset(4 * n as u64)?,
+            values: device
+                .allocate_unset((slices.layout.numbers.bytes() * n * extents[0] * extents[1]) as u64)?,
             fill: slices.layout.fill(device, extents, scaling)?,
             slices,
         })

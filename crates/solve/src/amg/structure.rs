@@ -16,7 +16,7 @@ const ROUNDING: f64 = 1e-13;
 /// Slices of the rows of products on a card, which have one remainder each: a power of two.
 pub(super) const FEW: usize = 8;
 /// Rows from which on a card finds columns of products by rows instead of work-groups.
-const LARGE: usize = 1 << 17;
+pub(super) const LARGE: usize = 1 << 17;
 
 /// Who finds the columns of a row of a product.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -157,9 +157,11 @@ impl StructureKernels {
         (squares_of, matrix): (&Executable, &BlockRows<'_>),
         threshold: f64,
     ) -> Result<Buffer, SolveError> {
-        let [squares, norms] =
-            [device.allocate(8 * matrix.n_blocks as u64)?, device.allocate(8 * matrix.rows as u64)?];
-        let kinds = device.allocate(4 * matrix.n_blocks as u64)?;
+        let [squares, norms] = [
+            device.allocate_unset(8 * matrix.n_blocks as u64)?,
+            device.allocate_unset(8 * matrix.rows as u64)?,
+        ];
+        let kinds = device.allocate_unset(4 * matrix.n_blocks as u64)?;
         let (sizes, lists) = (matrix.sizes(), matrix.lists());
         let found = [("squares", &squares), ("norms", &norms)];
         let squares = [("values", matrix.values), ("squares", &squares)];
@@ -241,7 +243,7 @@ impl StructureKernels {
         kinds: &Buffer,
     ) -> Result<bool, SolveError> {
         let Structure { own, sets, interpolation, .. } = structure;
-        let missing = device.allocate(4 * own.rows as u64)?;
+        let missing = device.allocate_unset(4 * own.rows as u64)?;
         device.fill(&missing, 0)?;
         let scan = Scan::new(device, own.rows)?;
         let arrays = [("kinds", kinds), ("aggregates", &sets.of), ("lengths", &missing)];
@@ -255,7 +257,7 @@ impl StructureKernels {
     }
 
     fn with_owners(&self, device: &dyn Device, matrix: &BlockRows<'_>) -> Result<Pattern, SolveError> {
-        let owners = device.allocate(4 * matrix.n_blocks as u64)?;
+        let owners = device.allocate_unset(4 * matrix.n_blocks as u64)?;
         let arrays = [("row_starts", matrix.row_starts as &Buffer), ("owners", &owners)];
         put(device, &[Call::of(&self.rows, &matrix.sizes(), &arrays)])?;
         Ok(Pattern {
@@ -276,7 +278,7 @@ impl StructureKernels {
         count: impl FnOnce(&'a Buffer) -> Call<'a>,
         lengths: &'a Buffer,
     ) -> Result<(Buffer, usize), SolveError> {
-        let starts = device.allocate(4 * (n as u64 + 1))?;
+        let starts = device.allocate_unset(4 * (n as u64 + 1))?;
         device.fill(lengths, 0)?;
         let scan = Scan::new(device, n + 1)?;
         let mut calls = vec![count(lengths)];
@@ -293,14 +295,15 @@ impl StructureKernels {
         (own, kinds): (&Pattern, &Buffer),
         sets: &Aggregates,
     ) -> Result<Pattern, SolveError> {
-        let lengths = device.allocate(4 * (own.rows as u64 + 1))?;
+        let lengths = device.allocate_unset(4 * (own.rows as u64 + 1))?;
         let sizes = [("n", own.rows), ("n_blocks", own.n_blocks), ("n_aggregates", sets.count)];
         let shared = [&own.lists()[..], &[("kinds", kinds), ("aggregates", &sets.of)]].concat();
         let count = |lengths| {
             Call::of(&self.count_aggregates, &sizes, &[&shared[..], &[("lengths", lengths)]].concat())
         };
         let (starts, n_found) = self.starts(device, own.rows, count, &lengths)?;
-        let [found, owners] = [device.allocate(4 * n_found as u64)?, device.allocate(4 * n_found as u64)?];
+        let [found, owners] =
+            [device.allocate_unset(4 * n_found as u64)?, device.allocate_unset(4 * n_found as u64)?];
         let sizes = [&sizes[..], &[("n_found", n_found)]].concat();
         let arrays = [("starts", &starts), ("found", &found), ("owners", &owners)];
         put(device, &[Call::of(&self.fill_aggregates, &sizes, &[&shared[..], &arrays].concat())])?;
@@ -314,8 +317,8 @@ impl StructureKernels {
         let mut calls = Vec::new();
         sort.push(&self.lists, &of.at, &mut calls);
         let [owners, from] = sort.sorted();
-        let starts = device.allocate(4 * (of.columns as u64 + 1))?;
-        let at = device.allocate(4 * n as u64)?;
+        let starts = device.allocate_unset(4 * (of.columns as u64 + 1))?;
+        let at = device.allocate_unset(4 * n as u64)?;
         calls.push(self.lists.first_places((of.columns + 1, &starts), (n, owners)));
         let arrays = [("at", from), ("from", &of.owners), ("to", &at)];
         calls.push(Call::of(&self.take, &[("n", n), ("n_from", n)], &arrays));
@@ -334,7 +337,7 @@ impl StructureKernels {
         [a, b]: [&Pattern; 2],
         lists: &Buffer,
     ) -> Result<Product, SolveError> {
-        let integers = |n: usize| device.allocate(4 * n as u64);
+        let integers = |n: usize| device.allocate_unset(4 * n as u64);
         let n_slices = kernels.slices * a.rows;
         let lengths = integers(n_slices + 1)?;
         let sizes = [("n", a.rows), ("n_middle", b.rows), ("n_columns", b.columns)];

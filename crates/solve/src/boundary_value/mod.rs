@@ -9,9 +9,9 @@ pub use error::BoundaryValueSetupError;
 
 use crate::{
     Amg, Arrays, AssemblyStrategy, Communicator, Constraints, CsrOperator, DeviceForm, Exchange,
-    FormPatterns, FormPrograms, HierarchySize, LinearChoice, LinearSolver, MatrixAssembly, Newton,
-    NewtonOptions, NewtonReport, NewtonStep, NewtonSystem, PartRows, PreconditionerKind, PrescribedValues,
-    SolveError, SystemMatrix, SystemSize, Unknowns,
+    FormPatterns, FormPrograms, HierarchySize, HierarchyTimes, LinearChoice, LinearSolver, MatrixAssembly,
+    Newton, NewtonOptions, NewtonReport, NewtonStep, NewtonSystem, PartRows, PreconditionerKind,
+    PrescribedValues, SolveError, SystemMatrix, SystemSize, Unknowns,
 };
 use division::Division;
 use error::each_part;
@@ -314,6 +314,15 @@ impl<'d> BoundaryValueSystem<'d> {
     #[must_use]
     pub fn hierarchy(&self) -> Option<&HierarchySize> {
         self.parts[0].newton.solver().hierarchy()
+    }
+
+    /// How long hierarchies of its last matrix take, made again some `times`; none of several parts,
+    /// or where no hierarchy preconditions.
+    ///
+    /// # Errors
+    /// As [`LinearSolver::time_hierarchies`].
+    pub fn time_hierarchies(&mut self, times: usize) -> Result<Option<HierarchyTimes>, SolveError> {
+        self.parts[0].newton.time_hierarchies(times)
     }
 
     /// Stored entries of the matrix.
