@@ -153,9 +153,8 @@ impl DeviceInfo {
 
 /// Memory of a device.
 ///
-/// It keeps what it needs of its device alive. Fresh memory holds poison: every byte is `0xFF`,
-/// which is NaN as `f32` and `f64` and -1 as an integer. Under [`crate::oclgrind`] it stays
-/// unwritten instead, so that reading it is found.
+/// It keeps what it needs of its device alive. Fresh memory holds poison: every byte is `0xFF`, which is NaN as
+/// `f32` and `f64` and -1 as an integer. Under [`crate::oclgrind`] it stays unwritten, so that reading it is found.
 pub struct Buffer {
     pub(crate) id: u64,
     pub(crate) device: u64,
@@ -436,8 +435,8 @@ pub trait Device: Send + Sync {
     /// The device has no such memory.
     fn allocate(&self, bytes: u64) -> Result<Buffer, RuntimeError>;
 
-    /// The same for whoever writes all of it before anything reads it: poison in builds with debug
-    /// assertions, else whatever was there.
+    /// The same without poison, for whoever writes all of it before it is read; with debug
+    /// assertions poison too.
     ///
     /// # Errors
     /// As [`Device::allocate`].
