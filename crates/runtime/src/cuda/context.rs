@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Functions of the driver that this backend calls; `cudarc` panics at the first use of a missing
 /// one.
-const SYMBOLS: [&str; 34] = [
+const SYMBOLS: [&str; 35] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuDeviceGet",
@@ -34,6 +34,7 @@ const SYMBOLS: [&str; 34] = [
     "cuStreamDestroy_v2",
     "cuStreamSynchronize",
     "cuStreamWaitEvent",
+    "cuStreamIsCapturing",
     "cuCtxSynchronize",
     "cuModuleLoadData",
     "cuModuleGetFunction",
@@ -135,7 +136,8 @@ impl Context {
         if stream.is_null() {
             return put();
         }
-        if self.order.is_early() {
+        // what is captured does not run yet, and whoever captures may not wait
+        if !is_captured(stream) && self.order.is_early() {
             // SAFETY: the default stream of the context, which is current.
             unsafe { result::stream::synchronize(result::stream::null()) }
                 .map_err(self.failed("cuStreamSynchronize"))?;
@@ -155,6 +157,14 @@ impl Context {
     pub(crate) fn failed(&self, call: &'static str) -> impl Fn(DriverError) -> RuntimeError {
         move |e| driver_error(&self.name, call, e)
     }
+}
+
+/// Whether work that is put on a stream is captured; yes if the driver cannot say.
+fn is_captured(stream: sys::CUstream) -> bool {
+    let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+    // SAFETY: a stream of the context, which is current, and a valid pointer.
+    let asked = unsafe { sys::cuStreamIsCapturing(stream, &raw mut status) }.result();
+    asked.is_err() || status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE
 }
 
 /// Releases memory of the host.
