@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .across import checked
 from .document import documents
 from .elements import states
 from .errors import FormError, UnsupportedForm
@@ -36,6 +37,7 @@ def export_form(
     outputs: Sequence[str] | None = None,
     numbering: Callable[[Any], Hashable] | None = None,
     scheme: str = "default",
+    twins: Mapping[Any, Any] | None = None,
 ) -> dict[str, Any]:
     """Writes a UFL form, or a list of forms that share functions, as a tabulated form.
 
@@ -55,6 +57,9 @@ def export_form(
             an element share one.
         scheme: The quadrature rules of measures that name none, by basix's names; `Xiao-Gimbutas` has fewer points
             than the default at some degrees, such as 11 instead of 14 at degree 4 on tetrahedra.
+        twins: Where facets lie between cells of two kinds: what stands on the side `-` of interior facets, by the mesh,
+            coefficients and arguments of the form, which are those of `+`. Maps have both kinds of cells in their rows,
+            and as many columns as the longer ones.
 
     Returns:
         The document as plain data, all arrays nested lists.
@@ -77,7 +82,7 @@ def export_form(
         raise FormError("the form is empty: nothing is left after simplification")
     _check_together([f for f, _ in kept])
     domain = check_domain(kept[0][0])
-    document = documents([f for f, _ in kept], domain, [t for _, t in kept], names, numbering, scalar, scheme)
+    document = documents([f for f, _ in kept], domain, [t for _, t in kept], names, numbering, scalar, scheme, checked(twins or {}))
     return document.write(name)
 
 

@@ -17,7 +17,7 @@ from .preprocess import Piece, pieces
 from .products import GRIDS, Product
 from .rules import rule_of_cells
 from .scope import Functions, Scope
-from .tables import Array, frame
+from .tables import Array, Frames, frame
 
 Json = dict[str, Any]
 Numbering = Callable[[Any], Hashable]
@@ -29,16 +29,19 @@ class Group:
     def __init__(self, piece: Piece, cell: str, functions: Functions) -> None:
         self.piece = piece
         self.graph = Graph(functions.is_complex)
-        self.frame = frame(cell, piece.kind, piece.rule.points)
+        own, other = frame(cell, piece.kind, piece.rule.points), None
+        if piece.rule.other is not None:
+            other = frame(cell_name(functions.domain("-").ufl_coordinate_element()), piece.kind, piece.rule.other)
+        self.frames = Frames(own, other)
         self.functions = functions
-        self.terms: list[tuple[int, list[Any], Linear]] = []
+        self.terms: list[tuple[int, Scope, Linear]] = []
         self._lowerings: dict[int, Lowering] = {}
 
     def add(self, output: int, arguments: tuple[Any, ...], piece: Piece) -> None:
         """Lowers one integrand."""
         lowering = self._lowerings.get(output)
         if lowering is None:
-            scope = Scope(self.graph, self.frame, self.functions, arguments)
+            scope = Scope(self.graph, self.frames, self.functions, arguments)
             lowering = self._lowerings[output] = Lowering(scope)
         value = lowering.integrand(piece.integrand)
         if piece.scale is not None and not isinstance(piece.scale, int):
@@ -47,14 +50,14 @@ class Group:
         if lowering.values.is_zero(value):
             return
         linear: Linear = value if isinstance(value, dict) else {(): value}
-        self.terms.append((output, lowering.scope.arguments, linear))
+        self.terms.append((output, lowering.scope, linear))
 
 
 class TableSet:
     """Tables of one integral; equal ones stand once."""
 
-    def __init__(self, interior: bool) -> None:
-        self.interior = interior
+    def __init__(self, interior: bool, frames: Frames) -> None:
+        self.interior, self._frames = interior, frames
         self.tables: list[Json] = []
         self._known: dict[Any, int] = {}
         self._seen: dict[int, tuple[int, Array]] = {}
@@ -68,6 +71,7 @@ class TableSet:
         return known[0]
 
     def _position(self, values: Array, name: str, product: Product | None) -> int:
+        values = self._frames.padded(values)
         permutations = values.shape[0] if self.interior else 1
         if self.interior and bool(np.all(values == values[:1])):
             values, permutations = values[0], 1
@@ -96,7 +100,7 @@ class IntegralWriter:
         self.terms = group.terms
         self.names = function_names
         self.interior = group.piece.kind == "interior_facet"
-        self.tables = TableSet(self.interior)
+        self.tables = TableSet(self.interior, group.frames)
         self.evaluations: list[Json] = []
         self.nodes: list[list[Any]] = []
         self._evaluation: dict[Any, int] = {}
@@ -108,11 +112,11 @@ class IntegralWriter:
         """The integral, or None if nothing is left of it."""
         self._drop_vanishing()
         merged: dict[Any, int] = {}
-        for output, arguments, linear in self.terms:
+        for output, scope, linear in self.terms:
             for key, factor in linear.items():
-                if any(not np.any(self._values(arguments[f.source], f)) for f in key):
+                if any(not np.any(self._values(scope.argument(f), f)) for f in key):
                     continue
-                accesses = tuple(self._argument(arguments[f.source], f) for f in key)
+                accesses = tuple(self._argument(scope.argument(f), f) for f in key)
                 known = merged.get((output, accesses))
                 merged[output, accesses] = (
                     factor if known is None else self.graph.add(known, factor)
@@ -150,31 +154,32 @@ class IntegralWriter:
     def _values(self, element: Any, field: Field) -> Array:
         """The table of a field on `element`."""
         part = component_access(element, field.component)[0]
+        frame = self.group.frames.of(field.side)
         if field.rows is not None:
-            return self.group.frame.rows(field.rows, part.dim)
-        return self.group.frame.table(part, field.derivatives, field.average)
+            return frame.rows(field.rows, part.dim)
+        return frame.table(part, field.derivatives, field.average)
 
     def _product(self, element: Any, field: Field) -> Product | None:
         """The factors of that table, if it is a product."""
         if field.rows is not None:
             return None
         part = component_access(element, field.component)[0]
-        return self.group.frame.product(part, field.derivatives, field.average)
+        return self.group.frames.of(field.side).product(part, field.derivatives, field.average)
 
     def _drop_vanishing(self) -> None:
         """Replaces fields that vanish in all points by zero (a bubble in vertices)."""
-        elements = self.group.functions.elements
+        element = self.group.functions.element
         vanishing = {
             position
             for position, node in enumerate(self.graph.nodes)
-            if node[0] == "field" and not np.any(self._values(elements[node[1].source], node[1]))
+            if node[0] == "field" and not np.any(self._values(element(node[1]), node[1]))
         }
         if not vanishing:
             return
         self.graph, places = self.graph.without(vanishing)
         self.terms = [
-            (output, arguments, {key: places[factor] for key, factor in linear.items()})
-            for output, arguments, linear in self.terms
+            (output, scope, {key: places[factor] for key, factor in linear.items()})
+            for output, scope, linear in self.terms
         ]
 
     def _access(self, element: Any, field: Field, name: str) -> Json:
@@ -193,7 +198,7 @@ class IntegralWriter:
         key = (id(element), field)
         access = self._accesses.get(key)
         if access is None:
-            name = f"{space_name(element)}_c{field.component}{_suffix(field)}"
+            name = self._table_name(element, field)
             access = self._accesses[key] = tuple(self._access(element, field, name).items())
         return access
 
@@ -207,7 +212,7 @@ class IntegralWriter:
                 needed.add(a)
                 stack.extend(_operands(self.graph.nodes[a]))
         order = sorted(needed)
-        if self.group.frame.type in GRIDS:
+        if self.group.frames.of(None).type in GRIDS:
             # The position and its derivatives last, so that sums axis by axis hold nine values fewer meanwhile: of Q6,
             # a work-item takes 156 registers on sm_90 instead of 180 (NVRTC 13.0, 2026-11-30).
             order.sort(key=lambda a: not self._is_of_coefficient(self.graph.nodes[a]))
@@ -226,7 +231,7 @@ class IntegralWriter:
             written = ("evaluation", self._evaluate(node[1]))
         elif operation == "reference":
             _, name, component, side = node
-            table = self.tables.position(self._reference_table(name, component), name)
+            table = self.tables.position(self._reference_table(name, component, side), name)
             written = ("table", table, side) if self.interior and side else ("table", table)
         elif operation in _LEAVES:
             written = node
@@ -241,12 +246,11 @@ class IntegralWriter:
         return position
 
     def _evaluate(self, field: Field) -> int:
-        element = self.group.functions.elements[field.source]
+        element = self.group.functions.element(field)
         function = self.names[field.source]
         scalar = element.reference_value_size == 1
         name = f"{function}{'' if scalar else field.component}{_suffix(field)}"
-        table_name = f"{space_name(element)}_c{field.component}{_suffix(field)}"
-        access = self._access(element, field, table_name)
+        access = self._access(element, field, self._table_name(element, field))
         key = (field.source, *access.values())
         position = self._evaluation.get(key)
         if position is None:
@@ -254,8 +258,12 @@ class IntegralWriter:
             self.evaluations.append({"function": field.source} | access | {"name": name})
         return position
 
-    def _reference_table(self, name: str, component: tuple[int, ...]) -> Array:
-        space = self.group.frame
+    def _table_name(self, element: Any, field: Field) -> str:
+        side = "_other" if field.side == "-" and self.group.functions.twins else ""
+        return f"{space_name(element)}_c{field.component}{_suffix(field)}{side}"
+
+    def _reference_table(self, name: str, component: tuple[int, ...], side: str | None) -> Array:
+        space = self.group.frames.of(side)
         if name == "cell_coordinate":
             return space.coordinates(component[0])
         if name == "facet_coordinate":
@@ -291,7 +299,7 @@ def zero_integral(output: int, cell: str, elements: list[Any], functions: Functi
     rule = rule_of_cells(cell, [component_access(element, 0)[0] for element in elements])
     group = Group(Piece("cell", (), rule, None, None), cell, functions)
     writer = IntegralWriter(group, [POSITIONS])
-    zero = (0,) * group.frame.tdim
+    zero = (0,) * group.frames.of(None).tdim
     arguments = [
         dict(writer._argument(element, Field(place, 0, zero, None))) for place, element in enumerate(elements)
     ]
@@ -312,13 +320,14 @@ class Document:
         numbering: Numbering | None,
         scalar: str,
         scheme: str,
+        twins: Mapping[Any, Any] | None = None,
     ) -> None:
         self.domain = domain
         self.scalar = scalar
         self.scheme = scheme
         self.numbering = numbering or (lambda space: None)
         self.cell = cell_name(domain.ufl_coordinate_element())
-        self.functions = Functions(domain, scalar.startswith("c"))
+        self.functions = Functions(domain, scalar.startswith("c"), twins)
         self.names = Names(names, outputs)
         self.groups: dict[Any, Group] = {}
         self.outputs: list[tuple[str, list[tuple[Any, Hashable]]]] = []
@@ -333,7 +342,7 @@ class Document:
         for constant in form.constants():
             self.functions.constant(constant)
         with deep_recursion():
-            for piece in pieces(form, self.functions.is_complex, self.scheme):
+            for piece in pieces(form, self.functions.is_complex, self.scheme, self.functions.twins):
                 key = (piece.kind, piece.subdomains, piece.rule.key)
                 group = self.groups.get(key)
                 if group is None:
@@ -341,8 +350,16 @@ class Document:
                 group.add(position, arguments, piece)
 
     def _space(self, function: Any) -> tuple[Any, Hashable]:
-        """The element of a coefficient or argument, and which of its numberings it has."""
-        return function.ufl_element(), self.numbering(function.ufl_function_space())
+        """The elements of a coefficient or argument, and which of its numberings it has."""
+        twin = self.functions.twins.get(function, function)
+        elements = (function.ufl_element(), *([] if twin is function else [twin.ufl_element()]))
+        return elements, self.numbering(function.ufl_function_space())
+
+    def _cell(self) -> str:
+        """The cell, or that with more facets of two kinds."""
+        for group in self.groups.values():
+            return group.frames.cell
+        return self.cell
 
     def write(self, name: str) -> Json:
         """The tabulated form as plain data."""
@@ -356,7 +373,7 @@ class Document:
             for i, c in enumerate(self.functions.constants)
         ]
         titles = [title for title, _ in self.outputs]
-        spaces = Spaces(self.functions.elements[0], self.names)
+        spaces = Spaces([self.functions.domain(side).ufl_coordinate_element() for side in "+-"], self.names)
         functions = [{"name": function_names[0], "role": "coordinates", "space": 0}]
         for title, function in zip(
             function_names[1:], self.functions.coefficients[1:], strict=True
@@ -371,13 +388,13 @@ class Document:
         integrals = [integral for integral in written if integral is not None]
         added_to = {term["output"] for integral in integrals for term in integral["terms"]}
         for place, (_, own) in enumerate(self.outputs):
-            if place not in added_to:
-                elements = [element for element, _ in own]
+            if place not in added_to and not self.functions.twins:
+                elements = [element for (element, *_), _ in own]
                 integrals.append(zero_integral(place, self.cell, elements, self.functions))
         return {
             "kingpost_form": 1,
             "name": name,
-            "cell": self.cell,
+            "cell": self._cell(),
             "gdim": self.domain.geometric_dimension,
             "rank": len(self.outputs[0][1]),
             "scalar": self.scalar,
@@ -392,28 +409,32 @@ class Document:
 class Spaces:
     """Spaces of a document; the geometry's is the first and is shared with no function."""
 
-    def __init__(self, coordinates: Any, names: Names) -> None:
+    def __init__(self, coordinates: Sequence[Any], names: Names) -> None:
         self.names = names
-        self.entries = [self._entry("x", coordinates, " (geometry)", False)]
+        own, other = coordinates
+        self.entries = [self._entry("x", (own,) if own == other else (own, other), " (geometry)", False)]
         self._known: dict[Any, int] = {}
 
-    def position(self, element: Any, numbering: Hashable) -> int:
-        """The space of an element and one of its numberings."""
-        place = self._known.get((element, numbering))
+    def position(self, elements: tuple[Any, ...], numbering: Hashable) -> int:
+        """The space of an element, and of another one on the side `-`, and one of its numberings."""
+        place = self._known.get((elements, numbering))
         if place is None:
-            place = self._known[element, numbering] = len(self.entries)
-            name = self.names.unique(space_name(element))
-            self.entries.append(self._entry(name, element, "", True))
+            place = self._known[elements, numbering] = len(self.entries)
+            name = self.names.unique(space_name(elements[0]))
+            self.entries.append(self._entry(name, elements, "", True))
         return place
 
     @staticmethod
-    def _entry(name: str, element: Any, note: str, oriented: bool) -> Json:
+    def _entry(name: str, elements: tuple[Any, ...], note: str, oriented: bool) -> Json:
+        element = elements[0]
         entry: Json = {
             "name": name,
-            "columns": columns(element),
+            "columns": max(map(columns, elements)),
             "block": element.block_size,
-            "description": describe(element) + note,
+            "description": " beside ".join(map(describe, elements)) + note,
         }
+        if len(elements) > 1:
+            return entry
         points = nodes(element)
         if points is not None:
             entry["nodes"] = points
@@ -429,9 +450,10 @@ def documents(
     numbering: Numbering | None,
     scalar: str,
     scheme: str,
+    twins: Mapping[Any, Any] | None = None,
 ) -> Document:
     """A document of `forms`, one output each."""
-    document = Document(domain, names, outputs, numbering, scalar, scheme)
+    document = Document(domain, names, outputs, numbering, scalar, scheme, twins)
     for form, output in zip(forms, outputs, strict=True):
         document.add(form, output)
     return document

@@ -36,10 +36,8 @@ class Geometry:
         self.scope = scope
         self.graph: Graph = scope.graph
         self.frame = scope.frame
-        domain = scope.functions.domain
-        self.gdim = domain.geometric_dimension
+        self.gdim = scope.functions.domain(None).geometric_dimension
         self.tdim = self.frame.tdim
-        self.element = domain.ufl_coordinate_element()
         self._inverses: dict[str | None, tuple[Matrix, int]] = {}
 
     @property
@@ -102,8 +100,9 @@ class Geometry:
 
     def vertices(self, factors: list[list[tuple[int, float]]], i: int, side: str | None) -> int:
         """A combination of vertex positions, component `i`; one for all facets or one a facet."""
-        part = self.element._sub_element if self.element.block_size > 1 else self.element
-        dofs = [part.entity_dofs[0][v][0] for v in range(len(self.frame.geometry))]
+        element = self.scope.functions.domain(side).ufl_coordinate_element()
+        part = element._sub_element if element.block_size > 1 else element
+        dofs = [part.entity_dofs[0][v][0] for v in range(len(self.scope.frames.of(side).geometry))]
         rows = tuple(tuple((dofs[v], factor) for v, factor in row) for row in factors)
         return self.scope.field_node(Field(0, i, (0,) * self.tdim, side, None, rows))
 
@@ -123,7 +122,7 @@ class Geometry:
             case "QuadratureWeight":
                 return self.of_facet("facet_weight") if self.frame.points.ndim == 3 else self.graph.intern("weight")
             case "ReferenceCellVolume":
-                return self.graph.literal(basix.cell.volume(self.frame.type))
+                return self.graph.literal(basix.cell.volume(self.scope.frames.of(side).type))
             case "ReferenceFacetVolume":
                 volumes = basix.cell.facet_reference_volumes(self.frame.type)
                 return self.of_facet("facet_volume") if len(set(volumes)) > 1 else self.graph.literal(volumes[0])
@@ -134,13 +133,13 @@ class Geometry:
             case "CellVertices":
                 return self.vertices([[(component[0], 1.0)]], component[1], side)
             case "CellEdgeVectors":
-                first, second = self.frame.topology[1][component[0]]
+                first, second = self.scope.frames.of(side).topology[1][component[0]]
                 return self.vertices([[(first, 1.0), (second, -1.0)]], component[1], side)
         return self._of_facet(quantity, component, side)
 
     def _of_facet(self, quantity: Any, component: tuple[int, ...], side: str | None) -> int | None:
         if not isinstance(quantity, uc.GeometricFacetQuantity):
-            return self._reference_edge(quantity, component)
+            return self._reference_edge(quantity, component, side)
         if self.frame.kind == "cell":
             raise FormError(
                 f"`{type(quantity).__name__}` in an integral over cells: only facets have one; "
@@ -159,24 +158,25 @@ class Geometry:
                 return self.reference("facet_orientation", (), side)
             case "FacetOrigin":
                 return self.vertices(
-                    [[(facet[0], 1.0)] for facet in self.frame.topology[-2]], component[0], side
+                    [[(facet[0], 1.0)] for facet in self.scope.frames.of(side).topology[-2]], component[0], side
                 )
             case "FacetEdgeVectors":
-                return self.vertices(self._facet_edges(component[0]), component[1], side)
+                return self.vertices(self._facet_edges(component[0], side), component[1], side)
         return None
 
-    def _facet_edges(self, edge: int) -> list[list[tuple[int, float]]]:
-        rows = []
-        for facet, kind in enumerate(basix.cell.subentity_types(self.frame.type)[2]):
-            corners = self.frame.topology[2][facet]
+    def _facet_edges(self, edge: int, side: str | None) -> list[list[tuple[int, float]]]:
+        rows, frame = [], self.scope.frames.of(side)
+        for facet, kind in enumerate(basix.cell.subentity_types(frame.type)[2]):
+            corners = frame.topology[2][facet]
             first, second = basix.topology(kind)[1][edge]
             rows.append([(corners[first], 1.0), (corners[second], -1.0)])
         return rows
 
-    def _reference_edge(self, quantity: Any, component: tuple[int, ...]) -> int | None:
+    def _reference_edge(self, quantity: Any, component: tuple[int, ...], side: str | None) -> int | None:
         if isinstance(quantity, uc.ReferenceCellEdgeVectors):
-            first, second = self.frame.topology[1][component[0]]
-            vector = self.frame.geometry[second] - self.frame.geometry[first]
+            frame = self.scope.frames.of(side)
+            first, second = frame.topology[1][component[0]]
+            vector = frame.geometry[second] - frame.geometry[first]
             return self.graph.literal(vector[component[1]])
         return None
 
@@ -185,7 +185,7 @@ class Geometry:
         name = type(quantity).__name__
         return UnsupportedForm(
             f"`{name}` on cells of `{self.frame.cell}` with a coordinate element of degree "
-            f"{self.element.embedded_superdegree}",
+            f"{self.scope.functions.domain(None).ufl_coordinate_element().embedded_superdegree}",
             "pass it as a coefficient on a discontinuous space of degree 0",
         )
 

@@ -338,7 +338,7 @@ class Lowering:
     def _inverse(self, k: int, j: int, side: str | None) -> Value:
         if self.geometry.square:
             return self.geometry.inverse(side)[0][k][j]
-        quantity = uc.JacobianInverse(self.scope.functions.domain)
+        quantity = uc.JacobianInverse(self.scope.functions.domain(side))
         return self.value(self._lowered(quantity), (k, j), _UNBOUND, side)
 
     def _geometric(self, e: Any, component: Component, side: str | None) -> Value:

@@ -26,9 +26,10 @@ from ufl.algorithms.remove_complex_nodes import remove_complex_nodes
 from ufl.corealg.traversal import unique_pre_traversal
 from ufl.domain import extract_unique_domain
 
+from .across import Twins, twinned
 from .elements import cell_name, check_element
 from .errors import FormError, UnsupportedForm
-from .rules import Rule, rule_of
+from .rules import Rule, rule_across, rule_of
 
 KINDS = ("cell", "exterior_facet", "interior_facet")
 
@@ -124,11 +125,12 @@ class Group(NamedTuple):
     integrals: list[Any]
 
 
-def _derived(form: Any, is_complex: bool) -> list[Group]:
+def _derived(form: Any, is_complex: bool, twins: Twins) -> list[Group]:
     """Algebra lowered, derivatives taken, integrals grouped, degrees estimated."""
     lowered = apply_algebra_lowering(do_comparison_check(form) if is_complex else form)
     derived = apply_derivatives(lowered if is_complex else remove_complex_nodes(lowered))
-    if is_complex:
+    # where two kinds meet, the form has two arguments of a number, which UFL does not add; that of one kind is checked
+    if is_complex and not twins:
         check_form_arity(derived, form.arguments(), complex_mode=True)
     groups = _grouped(derived)
     if groups is None:
@@ -193,11 +195,11 @@ def _scaling(domain: Any, kind: str) -> tuple[Any, int]:
     return compute_integrand_scaling_factor(unit)
 
 
-def _grouped_integrals(form: Any, is_complex: bool, shape: bool) -> list[Group]:
+def _grouped_integrals(form: Any, is_complex: bool, shape: bool, twins: Twins | None = None) -> list[Group]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return _fully_lowered(form, is_complex) if shape else _derived(form, is_complex)
+            return _fully_lowered(form, is_complex) if shape else _derived(form, is_complex, twins or {})
         except ComplexComparisonError as error:
             raise FormError(f"complex form: {error} Compare `real`, `imag` or `abs` of them") from error
         except ArityMismatch as error:
@@ -229,10 +231,10 @@ def with_degrees(form: Any) -> Any:
     return ufl.Form(integrals) if integrals else form
 
 
-def pieces(form: Any, is_complex: bool, scheme: str) -> Iterator[Piece]:
+def pieces(form: Any, is_complex: bool, scheme: str, twins: Twins | None = None) -> Iterator[Piece]:
     """Integrands of a checked form, one a measure, subdomain and rule; `scheme` is that of measures without one."""
     shape = _has_shape_derivative(form)
-    groups = _grouped_integrals(form, is_complex, shape)
+    groups = _grouped_integrals(twinned(form, twins) if twins else form, is_complex, shape, twins)
     arguments = [argument.ufl_element() for argument in form.arguments()]
     (domain,) = form.ufl_domains()
     cell = cell_name(domain.ufl_coordinate_element())
@@ -240,7 +242,12 @@ def pieces(form: Any, is_complex: bool, scheme: str) -> Iterator[Piece]:
         for integral in integrals:
             scale, extra = (None, 0) if shape else _scaling(domain, kind)
             degree = _degree(integral.metadata()["estimated_polynomial_degree"]) + _degree(extra)
-            rule = rule_of(integral, cell, kind, degree, arguments, scheme)
+            if twins:
+                others = [twins[argument].ufl_element() for argument in form.arguments()]
+                other = cell_name(twins[domain].ufl_coordinate_element())
+                rule = rule_across(integral, (cell, other), degree, [*arguments, *others], scheme)
+            else:
+                rule = rule_of(integral, cell, kind, degree, arguments, scheme)
             for subdomains in _subdomains(ids):
                 yield Piece(kind, subdomains, rule, integral.integrand(), scale)
 

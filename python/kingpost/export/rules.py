@@ -25,6 +25,8 @@ class Rule(NamedTuple):
     weights: Array
     degree: int
     scheme: str
+    #: The points on each facet of the cell on the side `-`, where that is of another kind.
+    other: Array | None = None
 
     @property
     def key(self) -> tuple[bytes, bytes]:
@@ -41,9 +43,8 @@ def _entities(cell: str, kind: str) -> list[basix.CellType]:
     return facets if len(set(facets)) > 1 else facets[:1]
 
 
-def _of_facets(rules: list[Rule]) -> Rule:
-    """One rule of those of each facet."""
-    most = max(len(rule.weights) for rule in rules)
+def _of_facets(rules: list[Rule], most: int) -> Rule:
+    """One rule of those of each facet, of as many points."""
     points, weights = [], []
     for rule in rules:
         missing = most - len(rule.weights)
@@ -124,8 +125,35 @@ def rule_of(integral: Any, cell: str, kind: str, degree: int, arguments: list[An
             raise UnsupportedForm(
                 f"custom points on facets of a `{cell}`, which are of two kinds", "give a degree instead"
             )
-        return _of_facets([_rule_on(e, integral, kind, degree, arguments, preferred) for e in entities])
+        found = [_rule_on(e, integral, kind, degree, arguments, preferred) for e in entities]
+        return _of_facets(found, max(len(rule.weights) for rule in found))
     return _rule_on(entities[0], integral, kind, degree, arguments, preferred)
+
+
+def rule_across(
+    integral: Any, cells: tuple[str, str], degree: int, arguments: list[Any], preferred: str
+) -> Rule:
+    """The rule of an integral over facets between cells of two kinds: points on each facet of both.
+
+    Facets of a shape that the other cell does not have are given their midpoint, of weight 0.
+    """
+    facets = [basix.cell.subentity_types(basix.CellType[cell])[-2] for cell in cells]
+    shared = [shape for shape in dict.fromkeys(facets[0]) if shape in facets[1]]
+    if not shared:
+        raise UnsupportedForm(f"facets between a `{cells[0]}` and a `{cells[1]}`, which have no shape in common")
+    if len(shared) > 1 and (integral.metadata() or {}).get("quadrature_rule") == "custom":
+        raise UnsupportedForm(
+            f"custom points on facets between a `{cells[0]}` and a `{cells[1]}`, which are of two kinds",
+            "give a degree instead",
+        )
+    rules = {shape: _rule_on(shape, integral, "interior_facet", degree, arguments, preferred) for shape in shared}
+    any_of = rules[shared[0]]
+    for shape in {*facets[0], *facets[1]} - set(shared):
+        middle = np.asarray(basix.geometry(shape)).mean(axis=0, keepdims=True)
+        rules[shape] = Rule(middle, np.zeros(1), any_of.degree, any_of.scheme)
+    most = max(len(rule.weights) for rule in rules.values())
+    own, other = (_of_facets([rules[shape] for shape in of], most) for of in facets)
+    return own._replace(degree=any_of.degree, scheme=any_of.scheme, other=other.points)
 
 
 def _rule_on(

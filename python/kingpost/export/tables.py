@@ -283,6 +283,31 @@ def frame(cell: str, kind: str, points: Array) -> Frame:
     return _frame(cell, kind, points.shape, points.tobytes())
 
 
+class Frames:
+    """The frames of both sides of a facet, which differ where its cells are of two kinds."""
+
+    def __init__(self, one: Frame, other: Frame | None = None) -> None:
+        self._one, self._other = one, other or one
+
+    def of(self, side: str | None) -> Frame:
+        """The frame of a side; without one that of `+`."""
+        return self._other if side == "-" else self._one
+
+    @property
+    def cell(self) -> str:
+        """The cell that has at least as many facets as each of the two."""
+        return max((self._one, self._other), key=lambda frame: frame.facets).cell
+
+    def padded(self, table: Array) -> Array:
+        """A table of one side in the shape of both: facets that a cell does not have are its first one again."""
+        if self._one is self._other:
+            return table
+        states = max(self._one.permutations, self._other.permutations)
+        facets = np.arange(max(self._one.facets, self._other.facets))
+        facets[facets >= table.shape[1]] = 0
+        return table[np.arange(states) % len(table)][:, facets]
+
+
 @lru_cache(maxsize=64)
 def _average_points(cell: str, average: str, degree: int) -> tuple[Array, Array, int]:
     kind = basix.CellType[cell]
