@@ -138,8 +138,9 @@ def test_prisms_beside_hexahedra_are_refined(order: int) -> None:
 
 
 @pytest.mark.parametrize("degree", [1, 2])
-def test_multigrid_on_prisms_beside_hexahedra(degree: int) -> None:
-    V = without_pyramids(1).refined(2 if degree == 1 else 1).space("P", degree)
+def test_multigrid_on_four_kinds_of_cells(degree: int) -> None:
+    mesh = meshes.read(DATA / "solids_1.msh")
+    V = mesh.refined(2 if degree == 1 else 1).space("P", degree)
 
     def form(V: meshes.Space):
         def of(kind: str) -> ufl.Form:
@@ -165,9 +166,30 @@ def without_pyramids(order: int) -> Mesh:
     return Mesh(solids.positions, kept, facets=inlet, facet_groups={3: np.arange(len(inlet))})
 
 
-def test_pyramids_are_not_refined() -> None:
-    with pytest.raises(kingpost.MeshError, match="cells of kind `pyramid`: needed one of interval, triangle"):
-        meshes.read(DATA / "solids_1.msh").refined(1)
+def pyramids(n: int) -> Mesh:
+    """The unit cube in n parts along each side, each of them six pyramids around its middle, with inner vertices moved."""
+    cubes = box("hexahedron", n)
+    nodes, x = cubes.cells["hexahedron"].nodes, cubes.positions
+    apex = len(x) + np.arange(len(nodes))
+    faces = [nodes[:, local] for local in cubes.topology("hexahedron")[2]]
+    cells = np.concatenate([np.column_stack([face, apex]) for face in faces])
+    whole = np.concatenate([x, x[nodes].mean(axis=1)])
+    return Mesh(whole, [Cells("pyramid", cells, {3: np.arange(6)})], facets=cubes._given_facets, facet_groups={7: [0, 1]})
+
+
+def test_pyramids_are_divided_into_pyramids_and_tetrahedra() -> None:
+    """Volumes, areas and groups are kept, and faces fit each other and those of other kinds."""
+    for mesh, groups in ((pyramids(2), (ufl.dx(3), ufl.ds(7))), (meshes.read(DATA / "solids_1.msh"), (ufl.dx(2), ufl.ds(3)))):
+        fine = mesh.refined(2 if len(mesh.kinds) == 1 else 1)
+        if len(mesh.kinds) == 1:
+            n = len(mesh.cells["pyramid"])
+            assert {kind: len(of) for kind, of in fine.cells.items()} == {"pyramid": 36 * n, "tetrahedron": 56 * n}
+        counts = [[of.n_entities(k) for k in range(4)] for of in (mesh, fine)]
+        assert len({sum((-1) ** k * n for k, n in enumerate(of)) for of in counts}) == 1
+        for measure in (ufl.dx(degree=2), ufl.ds(degree=2), *groups):
+            assert abs(volume(fine, measure) - volume(mesh, measure)) < EQUAL * 10, measure
+    with pytest.raises(kingpost.MeshError, match="`pyramid` of degree 2: needed straight ones to refine"):
+        meshes.read(DATA / "solids_2.msh").refined(1)
     with pytest.raises(kingpost.MeshError, match="times: found -1"):
         box("triangle", 1).refined(-1)
 

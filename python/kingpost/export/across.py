@@ -71,7 +71,7 @@ class _OnSides(MultiFunction):
         for these in (functions, directions):
             own = these.ufl_operands
             both.append(uc.ExprList(*own, *(map_expr_dag(self._replacer, one) for one in own)))
-        return uc.CoefficientDerivative(map_expr_dag(self, integrand), *both, known)
+        return type(o)(map_expr_dag(self, integrand), *both, known)
 
 
 def twinned(form: Any, twins: Twins) -> Any:

@@ -104,11 +104,11 @@ class Mesh:
     def refined(self, times: int = 1) -> Mesh:
         """The mesh with each cell divided evenly, ``times`` times; :attr:`parent` is the one before the last time.
 
-        Edges are halved, triangles, quadrilaterals and their like divided into 4, tetrahedra and hexahedra into 8. Cells
-        and facets are in the groups of those that they are a part of.
+        Edges are halved, triangles, quadrilaterals and their like divided into 4, tetrahedra, hexahedra and prisms into 8,
+        and pyramids into 6 pyramids and 4 tetrahedra. Cells and facets are in the groups of those that they are a part of.
 
         Raises:
-            MeshError: Prisms or pyramids.
+            MeshError: Curved pyramids.
         """
         from kingpost.meshes.refinement import refine
 
@@ -141,7 +141,7 @@ class Mesh:
         import basix
 
         variant = basix.LagrangeVariant.equispaced
-        return basix.create_element(basix.ElementFamily.P, self._types[kind], degree, variant)
+        return basix.create_element(basix.ElementFamily.P, basix.CellType[kind], degree, variant)
 
     @property
     def kinds(self) -> tuple[str, ...]:

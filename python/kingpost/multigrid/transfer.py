@@ -1,14 +1,15 @@
-"""Interpolation from a coarse space to a finer one that contains it, and its transpose."""
+"""Interpolation from a coarse space to a finer one, and its transpose."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Optional
 
 import numpy as np
 
 from kingpost.errors import MeshError
 from kingpost.meshes.forms import DTYPES
-from kingpost.meshes.refinement import children, in_child
+from kingpost.meshes.refinement import children, in_child, parents
 from kingpost.meshes.space import Space
 from kingpost.multigrid.kernels import transfer_kernel
 
@@ -55,11 +56,13 @@ class Transfer:
 def _rows(coarse: Space, fine: Space) -> dict[str, Array]:
     """The rows of the interpolation: those of the reference cell once, and for each degree of freedom which one it has
     and where its cell stands in the map of the coarse space."""
+    total, most = sum(dofs.size for dofs in coarse.dofs.values()), np.iinfo(np.int32).max
+    if total > most:
+        raise MeshError(f"transfer: found a map of {total} entries, needed at most {most}; use fewer cells")
     first, row = np.zeros(fine.size, np.int32), np.zeros(fine.size, np.int32)
-    starts, columns, weights, at, base = [np.zeros(1, int)], [], [], 0, 0
-    entries = 0
-    for kind, dofs in fine.dofs.items():
-        table = _table(coarse, fine, kind)
+    starts, columns, weights, base, entries = [np.zeros(1, int)], [], [], 0, 0
+    for kind, parent, at, dofs in _families(coarse, fine):
+        table = _table(coarse, fine, parent, kind)
         each, width = len(table), dofs.shape[1]
         table = table.reshape(-1, table.shape[2])
         child = np.arange(len(dofs), dtype=np.int32)
@@ -70,11 +73,7 @@ def _rows(coarse: Space, fine: Space) -> dict[str, Array]:
         starts.append(entries + np.cumsum(used.sum(axis=1)))
         columns.append(np.nonzero(used)[1])
         weights.append(table[used])
-        at += coarse.dofs[kind].size
         base, entries = base + len(table), entries + int(used.sum())
-    if at > np.iinfo(np.int32).max:
-        most = np.iinfo(np.int32).max
-        raise MeshError(f"transfer: found a map of {at} entries, needed at most {most}; use fewer cells")
     return {
         "first": first,
         "row": row,
@@ -85,13 +84,29 @@ def _rows(coarse: Space, fine: Space) -> dict[str, Array]:
     }
 
 
-def _table(coarse: Space, fine: Space, kind: str) -> Array:
+def _families(coarse: Space, fine: Space) -> Iterator[tuple[str, str, int, Array]]:
+    """The cells of the fine space with parents of one kind: both kinds, where the map of the parents begins among those
+    of all kinds, and the map of the cells."""
+    maps = list(coarse.dofs.values())
+    starts = dict(zip(coarse.dofs, np.cumsum([0, *(dofs.size for dofs in maps)]).tolist()))
+    if fine.mesh is coarse.mesh:
+        yield from ((kind, kind, starts[kind], dofs) for kind, dofs in fine.dofs.items())
+        return
+    for kind, of_kinds in parents(coarse.dofs).items():
+        begin = 0
+        for parent in of_kinds:
+            end = begin + len(children(parent)[kind]) * len(coarse.dofs[parent])
+            yield kind, parent, starts[parent], fine.dofs[kind][begin:end]
+            begin = end
+        if begin != len(fine.dofs[kind]):
+            raise MeshError(f"cells of kind `{kind}`: found {len(fine.dofs[kind])}, needed all children of the coarse ones")
+
+
+def _table(coarse: Space, fine: Space, parent: str, kind: str) -> Array:
     """The basis functions of the coarse cell at the points of each cell in it, ``[cells, points, functions]``."""
     points = nodal(fine, kind).points
-    of_cells = points[None] if fine.mesh is coarse.mesh else in_child(kind, points)
-    if fine.mesh is not coarse.mesh and len(fine.dofs[kind]) != len(children(kind)) * len(coarse.dofs[kind]):
-        raise MeshError(f"cells of kind `{kind}`: found {len(fine.dofs[kind])}, needed all children of the coarse ones")
-    tables = [nodal(coarse, kind).tabulate(0, at)[0, :, :, 0] for at in of_cells]
+    of_cells = points[None] if fine.mesh is coarse.mesh else in_child(parent, kind, points)
+    tables = [nodal(coarse, parent).tabulate(0, at)[0, :, :, 0] for at in of_cells]
     return np.stack(tables)
 
 
