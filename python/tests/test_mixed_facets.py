@@ -30,7 +30,7 @@ PENALTY = 30.0
 
 
 def renumbered(mesh: Mesh, seed: int) -> Mesh:
-    """With nodes numbered anew, so that facets are turned in all ways."""
+    """With nodes in another order, so that facets are turned in all ways."""
     number = np.random.default_rng(seed).permutation(len(mesh.positions))
     positions = np.empty_like(mesh.positions)
     positions[number] = mesh.positions
@@ -38,7 +38,7 @@ def renumbered(mesh: Mesh, seed: int) -> Mesh:
 
 
 def solids() -> Mesh:
-    """Prisms beside hexahedra, those beside pyramids, those beside tetrahedra."""
+    """Prisms next to hexahedra, those next to pyramids, those next to tetrahedra."""
     return renumbered(meshes.read(DATA / "solids_1.msh"), 1)
 
 

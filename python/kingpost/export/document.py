@@ -431,7 +431,7 @@ class Spaces:
             "name": name,
             "columns": max(map(columns, elements)),
             "block": element.block_size,
-            "description": " beside ".join(map(describe, elements)) + note,
+            "description": " and ".join(map(describe, elements)) + note,
         }
         if len(elements) > 1:
             return entry

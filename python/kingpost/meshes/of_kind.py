@@ -75,7 +75,7 @@ class OfKind:
         return self.kind, self.kind
 
     def _of_sides(self, cells: Array, local: Array) -> dict[str, Array]:
-        """What lists of facets with two sides have beside cells and local facets."""
+        """What lists of facets with two sides have besides cells and local facets."""
         return {"facet_states": self.mesh.states(self.kind, self.mesh.tdim - 1)[cells, local]}
 
     def _twins(self, form: Any) -> Optional[dict[Any, Any]]:
