@@ -53,7 +53,7 @@ impl<D: Driver> Device for Checked<D> {
 
     fn compile_known(&self, program: &Arc<Program>) -> Result<Executable, RuntimeError> {
         self.check_use()?;
-        // no other program has the address as long as somebody has this one
+        // no other program has the address as long as the caller has this one
         let address = Arc::as_ptr(program) as usize;
         let loaded = lock(&self.known).get(&address).and_then(|(of, shared)| {
             let is_same = of.upgrade().is_some_and(|of| Arc::ptr_eq(&of, program));

@@ -162,7 +162,7 @@ pub(crate) struct Checked<D: Driver> {
     /// The forks before it was opened.
     pub(crate) forks: u64,
     pub(super) compiled: Mutex<HashMap<[u8; 32], Weak<Shared>>>,
-    /// The same by the address of a program that somebody keeps.
+    /// The same by the address of a program that its owner keeps.
     pub(super) known: Mutex<HashMap<usize, Known>>,
     /// The last of these, the latest at the end, for whoever compiles them again: a solver has two dozen.
     recent: Mutex<VecDeque<Arc<Shared>>>,

@@ -14,6 +14,9 @@ const LONG: usize = 8;
 /// through at once.
 const LANES: usize = 16;
 const TEAMS: usize = 4;
+/// The same where the product has few rows, which leave most of a card idle.
+const FEW_ROWS: usize = 1 << 10;
+const TEAMS_OF_FEW: usize = 32;
 /// Entries of a row of the product that a work-group has in its memory at once.
 const ROOM: usize = 512;
 
@@ -35,8 +38,8 @@ pub(super) struct MultiplyKernels {
 /// The kernels of a product of matrices of numbers on a card.
 struct OnCard {
     /// Work-items go through the terms of a row, in one slice or in few, and add each to its entry,
-    /// in an order that differs from run to run.
-    scatter: [Executable; 2],
+    /// in an order that differs from run to run; the third of few rows in one slice.
+    scatter: [Executable; 3],
     /// A work-item goes through the terms of a row and compares them with all of its columns.
     of_rows: Executable,
 }
@@ -52,7 +55,9 @@ impl MultiplyKernels {
         let gather = gather.replace("MIDDLE", &middle).replace("WIDTH", &width);
         let on_card = match (device.info().backend, extents) {
             (Backend::Cuda, [1, 1, 1]) => {
-                let scatter = [scatter(device, 1)?, scatter(device, FEW)?];
+                let scatter = [(1, TEAMS), (FEW, TEAMS), (1, TEAMS_OF_FEW)];
+                let [whole, of_slices, few] = scatter.map(|of| self::scatter(device, of));
+                let scatter = [whole?, of_slices?, few?];
                 Some(OnCard { scatter, of_rows: of_rows(device)? })
             }
             (Backend::Cuda | Backend::C | Backend::OpenCl, _) => None,
@@ -69,8 +74,12 @@ impl MultiplyKernels {
         let Product { pattern, .. } = product;
         let is_long = b.0.n_blocks >= LONG * b.0.rows;
         match &self.on_card {
-            Some(OnCard { scatter: [whole, of_slices], .. }) if is_long => {
-                let kernel = if product.count == 1 { whole } else { of_slices };
+            Some(OnCard { scatter: [whole, of_slices, of_few], .. }) if is_long => {
+                let kernel = match product.count {
+                    1 if pattern.rows < FEW_ROWS => of_few,
+                    1 => whole,
+                    _ => of_slices,
+                };
                 scattered(kernel, [a, b], (product, values))
             }
             Some(OnCard { of_rows, .. }) if pattern.rows >= LARGE => {
@@ -85,10 +94,10 @@ impl MultiplyKernels {
     }
 }
 
-/// What adds the terms of rows in a number of slices.
-fn scatter(device: &dyn Device, slices: usize) -> Result<Executable, SolveError> {
+/// What adds the terms of rows in a number of slices, by a number of teams of work-items.
+fn scatter(device: &dyn Device, (slices, teams): (usize, usize)) -> Result<Executable, SolveError> {
     let text = text!("aggregation/scattered_product").replace("SLICES", &slices.to_string());
-    let text = text.replace("LANES", &LANES.to_string()).replace("TEAMS", &TEAMS.to_string());
+    let text = text.replace("LANES", &LANES.to_string()).replace("TEAMS", &teams.to_string());
     compiled(device, &text.replace("ROOM", &ROOM.to_string()))
 }
 
@@ -215,7 +224,8 @@ mod tests {
             let [values, others] =
                 [0, 1].map(|_| device.allocate(8 * product.pattern.n_blocks as u64).unwrap());
             let factors = [pattern(device, &a, 60), pattern(device, &b, columns)];
-            let kernels = [scatter(device, slices).unwrap(), of_rows(device).unwrap()];
+            let teams = if (name, slices) == ("c", 1) { TEAMS_OF_FEW } else { TEAMS };
+            let kernels = [scatter(device, (slices, teams)).unwrap(), of_rows(device).unwrap()];
             let of = [(&factors[0], &on[0]), (&factors[1], &on[1])];
             let first = scattered(&kernels[0], of, (&product, &values));
             run(device, &[first, by_rows(&kernels[1], of, (&product.pattern, &others))]).unwrap();

@@ -11,6 +11,8 @@ use std::sync::Arc;
 /// Blocks of a slice that are side by side on a card: neighbouring work-items read neighbouring
 /// numbers.
 const SLICE: usize = 32;
+/// Entries of a slice that go by way of local memory.
+const ROOM: usize = 512;
 
 /// How rows are stored. Rows of one length are neighbours, so that few zeros fill slices.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +107,18 @@ impl Layout {
         scaling: Scaling,
     ) -> Result<Executable, SolveError> {
         let [argument, factor] = scaling.texts();
-        let text = text!("sliced/fill").replace("INVERSE", argument).replace("FACTOR", factor);
+        let is_staged = self.slice == SLICE && self.lanes == 1 && extents == [1, 1];
+        let text = match is_staged {
+            true => text!("sliced/fill_staged").replace("ROOM", &ROOM.to_string()),
+            false => text!("sliced/fill").to_owned(),
+        };
+        let text = match (is_staged, scaling) {
+            // of the only unknown of a node
+            (true, Scaling::Columns) => text.replace("FACTOR", "*inverse[column, 0]"),
+            (true, Scaling::Rows) => text.replace("FACTOR", "/inverse[row, 0]"),
+            (true, Scaling::None) | (false, _) => text.replace("FACTOR", factor),
+        };
+        let text = text.replace("INVERSE", argument);
         // 128 work-items
         self.compiled(device, &text, (extents, 128 / self.slice))
     }
@@ -465,6 +478,9 @@ mod tests {
         for (name, (slice, lanes), numbers, size, blocks) in [
             ("c", (1, 1), double, (101, 101), ([1, 1], Scaling::Columns)),
             ("c", (32, 1), single, (101, 70), ([1, 1], Scaling::None)),
+            ("opencl", (32, 1), double, (101, 101), ([1, 1], Scaling::Columns)),
+            // more entries a slice than go by way of local memory
+            ("c", (32, 1), double, (61, 300), ([1, 1], Scaling::Rows)),
             ("c", (32, 4), double, (61, 20), ([3, 6], Scaling::Rows)),
             ("opencl", (32, 32), double, (101, 101), ([1, 1], Scaling::Columns)),
             ("opencl", (1, 1), single, (61, 61), ([2, 2], Scaling::Columns)),

@@ -25,9 +25,13 @@ enum Way {
     ByRows,
     /// A work-item a slice, of lists of a slice each, as such a product has them.
     OfSlices,
-    /// A work-group, which marks them in its memory, where there are few columns. They ascend.
-    ByGroups,
+    /// A work-group, which marks them in its memory, where there are few columns: a work-item a given
+    /// number. They ascend.
+    ByGroups(usize),
 }
+
+/// Columns that a work-item of 64 marks: one pass suffices for 128, 512, 4096 and 6144 of them.
+const MARKS: [usize; 4] = [2, 8, 64, 96];
 
 impl Way {
     /// Columns of a slice that a pass finds: a slice has fewer on average, and so has a row.
@@ -36,7 +40,7 @@ impl Way {
             Self::ByRows => 16,
             Self::OfSlices if slices == 1 => 16,
             Self::OfSlices => 8,
-            Self::ByGroups => 0,
+            Self::ByGroups(_) => 0,
         }
     }
 }
@@ -56,12 +60,16 @@ impl ProductKernels {
             let text =
                 text.replace("KEPT", &way.kept(slices).to_string()).replace("SLICES", &slices.to_string());
             let text = text.replace("SHIFT", &slices.ilog2().to_string());
+            let text = match way {
+                Way::ByGroups(marks) => text.replace("MARKS", &marks.to_string()),
+                Way::ByRows | Way::OfSlices => text,
+            };
             compiled(device, &text.replace("GROUP", &(128 / slices).to_string()))
         };
         let [count, fill] = match way {
             Way::ByRows => [text!("aggregation/count_image"), text!("aggregation/fill_image")],
             Way::OfSlices => [text!("aggregation/count_products"), text!("aggregation/fill_products")],
-            Way::ByGroups => [text!("aggregation/count_marked"), text!("aggregation/fill_marked")],
+            Way::ByGroups(_) => [text!("aggregation/count_marked"), text!("aggregation/fill_marked")],
         };
         let first = of(text!("aggregation/first_slices"))?;
         Ok(Self { slices, way, count: of(count)?, fill: of(fill)?, first })
@@ -78,8 +86,8 @@ pub(super) struct StructureKernels {
     fill_aggregates: Executable,
     /// Of the matrix with the interpolation, and of the restriction with that.
     products: [ProductKernels; 2],
-    /// Of both on levels with few rows of a card.
-    by_groups: Option<ProductKernels>,
+    /// Of both on levels with few rows of a card, for more and more columns.
+    by_groups: Vec<ProductKernels>,
     rows: Executable,
     take: Executable,
     missing: Executable,
@@ -127,7 +135,11 @@ impl StructureKernels {
         let is_card = device.info().backend == Backend::Cuda;
         let slices = if is_card { FEW } else { 1 };
         let of = |way| ProductKernels::new(device, slices, way);
-        let by_groups = || is_card.then(|| ProductKernels::new(device, 1, Way::ByGroups)).transpose();
+        let by_groups = || {
+            let marks: &[usize] = if is_card { &MARKS } else { &[] };
+            let of = |marks: &usize| ProductKernels::new(device, 1, Way::ByGroups(*marks));
+            marks.iter().map(of).collect::<Result<Vec<_>, SolveError>>()
+        };
         let products = || join(by_groups, || join(|| of(Way::ByRows), || of(Way::OfSlices)));
         let others = || join(|| SetKernels::new(device), products);
         let (lists, (sets, (by_groups, (image, coarse)))) = join(|| PatternKernels::new(device), others);
@@ -200,7 +212,9 @@ impl StructureKernels {
         let own = self.with_owners(device, matrix)?;
         let interpolation = self.interpolation(device, (&own, kinds), &sets)?;
         let (restriction, transposes) = self.transposed(device, &interpolation)?;
-        let [with_matrix, with_restriction] = match &self.by_groups {
+        let has_room = |of: &&ProductKernels| matches!(of.way, Way::ByGroups(m) if 64 * m >= sets.count);
+        let by_groups = self.by_groups.iter().find(has_room).or_else(|| self.by_groups.last());
+        let [with_matrix, with_restriction] = match by_groups {
             Some(by_groups) if own.rows < LARGE => [by_groups; 2],
             Some(_) | None => self.products.each_ref(),
         };
@@ -297,7 +311,10 @@ impl StructureKernels {
     ) -> Result<Pattern, SolveError> {
         let lengths = device.allocate_unset(4 * (own.rows as u64 + 1))?;
         let sizes = [("n", own.rows), ("n_blocks", own.n_blocks), ("n_aggregates", sets.count)];
-        let shared = [&own.lists()[..], &[("kinds", kinds), ("aggregates", &sets.of)]].concat();
+        // those of the first pass, which nobody looks for a second time
+        let firsts = device.allocate_unset(4 * (8 * own.rows) as u64)?;
+        let of_nodes = [("kinds", kinds), ("aggregates", &sets.of), ("firsts", &firsts)];
+        let shared = [&own.lists()[..], &of_nodes].concat();
         let count = |lengths| {
             Call::of(&self.count_aggregates, &sizes, &[&shared[..], &[("lengths", lengths)]].concat())
         };
@@ -350,7 +367,7 @@ impl StructureKernels {
         // those of the first pass, which nobody looks for a second time
         let lists = if kernels.way == Way::ByRows { a.rows } else { n_slices };
         let firsts = integers(lists * kernels.way.kept(kernels.slices))?;
-        let firsts = (kernels.way != Way::ByGroups).then_some(("firsts", &firsts));
+        let firsts = (!matches!(kernels.way, Way::ByGroups(_))).then_some(("firsts", &firsts));
         let shared = [&shared[..], firsts.as_slice()].concat();
         let count =
             |lengths| Call::of(&kernels.count, &sizes, &[&shared[..], &[("lengths", lengths)]].concat());
@@ -427,8 +444,9 @@ mod tests {
             ("c", 90, FEW, [Way::ByRows, Way::OfSlices]),
             ("opencl", 90, FEW, [Way::ByRows, Way::OfSlices]),
             // more columns than a work-group marks at once
-            ("c", 4200, 1, [Way::ByGroups; 2]),
-            ("opencl", 90, 1, [Way::ByGroups; 2]),
+            ("c", 4200, 1, [Way::ByGroups(64); 2]),
+            ("c", 130, 1, [Way::ByGroups(2); 2]),
+            ("opencl", 90, 1, [Way::ByGroups(2); 2]),
         ] {
             let device = &*open(name).unwrap();
             let structures = StructureKernels::new(device).unwrap();

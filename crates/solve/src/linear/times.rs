@@ -11,7 +11,7 @@ const CYCLES: usize = 25;
 /// Seconds that hierarchies of a matrix take.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HierarchyTimes {
-    /// Wall time of each that was made anew.
+    /// Wall time of each that was made again as a whole.
     pub setups: Vec<f64>,
     /// The same of numbers alone, with the sets of nodes and the places of blocks that are known.
     pub renewals: Vec<f64>,
