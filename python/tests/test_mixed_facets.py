@@ -160,7 +160,7 @@ def penalty_method(mesh: Mesh, space: meshes.Space, k: Any, u: Any) -> Any:
     return form
 
 
-CASES = [(plane, 2, "c"), (joined, 2, "c"), (joined, 2, "opencl"), (solids, 1, "c")]
+CASES = [(plane, 2, "c"), (joined, 2, "opencl"), (solids, 1, "c")]
 
 
 @pytest.mark.parametrize(("make", "degree", "device"), CASES)

@@ -17,6 +17,8 @@ mod geometry;
 mod gmsh;
 mod incidence;
 mod locality;
+#[cfg(feature = "metis")]
+mod metis;
 mod part;
 mod placement;
 mod tags;
@@ -27,6 +29,8 @@ pub use error::MeshError;
 pub use facets::{Facet, FacetSide, FacetTag};
 pub use gmsh::{GmshBlock, GmshBlocks, GmshError, Place};
 pub use incidence::{CellsOfVertices, EntityKey, Occurrence, entity_key};
+#[cfg(feature = "metis")]
+pub use metis::PartsError;
 pub use placement::Placement;
 pub use tags::CellTags;
 

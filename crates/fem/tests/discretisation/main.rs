@@ -6,6 +6,8 @@ mod gmsh;
 mod gmsh_blocks;
 mod gmsh_flat;
 mod mesh;
+#[cfg(feature = "metis")]
+mod metis;
 mod numbering;
 mod quadrature;
 mod vtu;

@@ -57,8 +57,8 @@ impl Partition {
         Ok(Self { owners, places, counts })
     }
 
-    /// The one for which each cell is of one part, such as METIS finds: the first part that has a
-    /// cell with a degree of freedom owns it.
+    /// The one for which each cell is of one part, such as METIS finds (`Mesh::parts_by_metis`): the
+    /// first part that has a cell with a degree of freedom owns it.
     ///
     /// # Errors
     /// [`SolveError::Length`] if there is not a part for each cell; as [`Partition::of_owners`].
