@@ -887,6 +887,18 @@ class Steps:
         """Puts loops over tiles, along any directions, around a perfect nest."""
         ...
 
+    def touch_array(
+        self,
+        var: Name,
+        at: Optional[Name] = None,
+        space: Optional[Name] = None,
+        temporary: Optional[Name] = None,
+        inames: Optional[Iterable[Name]] = None,
+        ahead: Optional[int] = None,
+    ) -> Made:
+        """Reads what a region is going to read of an array, for a cache."""
+        ...
+
     def transpose_array_axes(
         self,
         var: Name,

@@ -67,8 +67,10 @@ fn check_waits(callee: &str, code: &TargetCode, target: &TargetDescription) -> R
         Piece::Element(_) | Piece::Address(..) | Piece::Map(_) | Piece::Begin(..) => None,
     };
     let text: String = code.text.iter().filter_map(text).collect();
-    for Completion { instruction, waits } in target.completions {
-        if text.contains(instruction) && !waits.iter().any(|wait| text.contains(wait)) {
+    for Completion { instruction, waits, hints } in target.completions {
+        let begins = |at: usize| !hints.iter().any(|hint| text[at..].starts_with(hint));
+        let runs_on = text.match_indices(instruction).any(|(at, _)| begins(at));
+        if runs_on && !waits.iter().any(|wait| text.contains(wait)) {
             return Err(CodegenError::NeverCompleted { callee: callee.into(), instruction });
         }
     }

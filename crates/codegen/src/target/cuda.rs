@@ -129,10 +129,15 @@ pub(super) const PTX: &[Completion] = &[
     Completion {
         instruction: "cp.async",
         waits: &["cp.async.wait_all", "cp.async.wait_group", "cp.async.bulk.wait_group", "mbarrier."],
+        hints: &["cp.async.bulk.prefetch"],
     },
-    Completion { instruction: "cp.reduce.async", waits: &["cp.async.bulk.wait_group", "mbarrier."] },
-    Completion { instruction: "st.async", waits: &["mbarrier."] },
-    Completion { instruction: "wgmma.mma_async", waits: &["wgmma.wait_group"] },
+    Completion {
+        instruction: "cp.reduce.async",
+        waits: &["cp.async.bulk.wait_group", "mbarrier."],
+        hints: &[],
+    },
+    Completion { instruction: "st.async", waits: &["mbarrier."], hints: &[] },
+    Completion { instruction: "wgmma.mma_async", waits: &["wgmma.wait_group"], hints: &[] },
 ];
 
 /// `sm_80` is a compute capability of 8.0 or more, `sm_90a` one of 9.0 alone.

@@ -248,6 +248,8 @@ pub struct Completion {
     pub instruction: &'static str,
     /// How instructions begin that wait for it.
     pub waits: &'static [&'static str],
+    /// How instructions begin that begin so, too, and have no result, so that nothing waits for them.
+    pub hints: &'static [&'static str],
 }
 
 /// How a target says things.

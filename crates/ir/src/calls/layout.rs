@@ -21,6 +21,7 @@ pub(super) fn check(kernel: &Kernel, callee: &Callee, binding: &Binding) -> Resu
     check_aliases(kernel, callee, binding)?;
     check_memory(kernel, callee, binding)?;
     super::asynchronous::check_memory(kernel, callee, binding)?;
+    super::hints::check_unread(kernel, callee, binding)?;
     for code in &callee.code {
         let addressed = code.text.iter().filter_map(|piece| match piece {
             Piece::Address(access, run) => Some((access, run)),

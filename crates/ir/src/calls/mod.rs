@@ -32,6 +32,7 @@
 mod asynchronous;
 mod boxes;
 mod find;
+mod hints;
 mod layout;
 mod solve;
 mod state;
@@ -88,6 +89,10 @@ pub struct TargetCode {
     /// If the call runs asynchronously after the code has run: what completes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completes: Option<Completion>,
+    /// Whether the code stores nothing of what the meaning stores, as a prefetch into a cache, so that nothing may
+    /// read that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hint: bool,
     /// Statements of the target's language, with places for arguments.
     pub text: Vec<Piece>,
 }
@@ -334,6 +339,9 @@ impl Callee {
         }
         if let Some(completion) = &code.completes {
             asynchronous::check_code(self, code, completion)?;
+        }
+        if code.hint {
+            hints::check_code(self, code)?;
         }
         for piece in &code.text {
             let (access, address, run) = match piece {

@@ -26,6 +26,7 @@
 //! | [`wgmma_rows`], [`wgmma_fragments`] | the same with rows of both factors, and with one in registers | CUDA, `sm_90` alone |
 //! | [`copy_eight`] | `to[0..8] = from[0..8]`, neighbours of 16 bits in memory | CUDA |
 //! | [`EXP2_NEAR_F32`] | `x = exp2(x)`, not rounded to nearest | CUDA, HIP |
+//! | [`PREFETCH_F64`] | an element that nothing uses yet, for the second-level cache | C, OpenCL, CUDA, HIP |
 //! | [`RECIPROCAL_F64`] | `r = 1.0/x` of numbers that are neither zero nor very small or large | CUDA |
 
 mod attention;
@@ -154,6 +155,13 @@ pub const MFMA_4X4X4_F64: &str = include_str!("mfma_4x4x4_f64.txt");
 /// PTX ISA, *Floating Point Instructions: ex2*; AMD Instinct MI300 Instruction Set Architecture, `V_EXP_F32`.
 pub const EXP2_NEAR_F32: &str = include_str!("exp2_near_f32.txt");
 
+/// The line of an element for the second-level cache: `seen = from[0]`, of which nothing is stored, so that nothing may
+/// read `seen`. The step `touch_array` makes such reads.
+///
+/// # Source
+/// PTX ISA, *Data Movement and Conversion Instructions: prefetch*; OpenCL C 3.0, section 6.15.11, `prefetch`.
+pub const PREFETCH_F64: &str = include_str!("prefetch_f64.txt");
+
 /// `r = 1.0/x` without a branch, as divisions compute it in the middle of the range (PTX ISA, `rcp`).
 /// Where neither number is below `2^-1020` in size it is off by one unit at most (by none in 2^31
 /// random numbers on an H200, 2026-11-30); else it is no number, infinite or zero.
@@ -215,7 +223,7 @@ fn all() -> Vec<String> {
     texts.chain(teams).chain(attention).chain(copies).collect()
 }
 
-const TEXTS: [&str; 28] = [
+const TEXTS: [&str; 29] = [
     FMA_F64,
     AXPY4_F64,
     MMA_M8N8K4_F64,
@@ -231,6 +239,7 @@ const TEXTS: [&str; 28] = [
     COPY_ASYNC_F32X4,
     COPY_ASYNC_I32,
     EXP2_NEAR_F32,
+    PREFETCH_F64,
     RECIPROCAL_F64,
     half::BF16[0],
     half::BF16[1],

@@ -134,7 +134,7 @@ fn is_code(line: &Line<'_>) -> bool {
 }
 
 /// Reads `code target needs(features) memory(a: global) aligned(16) proxy("statement")
-/// completes("statement") ("line" ...)` from its first word, or the same with the statements for groups of calls.
+/// completes("statement") hint ("line" ...)` from its first word, or the same with the statements for groups of calls.
 fn target_code(c: &mut Cursor<'_, '_>, kernel: &Kernel) -> Result<TargetCode> {
     c.advance();
     let (target, _) = label(c, "the name of a target")?;
@@ -152,6 +152,7 @@ fn target_code(c: &mut Cursor<'_, '_>, kernel: &Kernel) -> Result<TargetCode> {
     let aligned = if c.take_word("aligned") { Some(bytes(c)?) } else { None };
     let proxy = if c.take_word("proxy") { Some(proxy(c)?) } else { None };
     let completes = if c.take_word("completes") { Some(completion(c)?) } else { None };
+    let hint = c.take_word("hint");
     let mut text = Vec::new();
     for (line, span) in lines_of_code(c)? {
         if !text.is_empty() {
@@ -160,7 +161,7 @@ fn target_code(c: &mut Cursor<'_, '_>, kernel: &Kernel) -> Result<TargetCode> {
         pieces(line, span, kernel, &mut text)?;
     }
     c.expect_end("the code")?;
-    Ok(TargetCode { target, needs, memory, aligned, proxy, completes, text })
+    Ok(TargetCode { target, needs, memory, aligned, proxy, completes, hint, text })
 }
 
 /// Reads `("line" ...)`.

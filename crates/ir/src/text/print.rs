@@ -382,6 +382,7 @@ fn print_code(f: &mut fmt::Formatter<'_>, names: &Names<'_>, code: &TargetCode) 
         write_quoted(f, completion.wait())?;
         f.write_str(")")?;
     }
+    f.write_str(if code.hint { " hint" } else { "" })?;
     let mut text = String::new();
     for piece in &code.text {
         match piece {

@@ -2,6 +2,7 @@
 
 use super::loops::Loops;
 use crate::condition::condition;
+use crate::lookup;
 use crate::nest::wrapped;
 use crate::proofs::footprint::element_names;
 use crate::refusal::Refusal;
@@ -11,8 +12,8 @@ use crate::tree::edit_body;
 use kingpost_analysis::Analysis;
 use kingpost_analysis::polyhedral::{Polyhedral, Side};
 use kingpost_ir::{
-    Access, AddressSpace, Affine, Constraint, Domain, Expr, Iname, InameId, Insn, InsnId, Kernel, Node,
-    ScalarType, VarId, VarKind, Variable, WriteOp,
+    Access, AddressSpace, Affine, Atom, AxisTag, Constraint, Domain, Expr, Iname, InameId, Insn, InsnId,
+    Kernel, Node, ScalarType, VarId, VarKind, Variable, WriteOp,
 };
 use kingpost_isl as isl;
 use std::collections::BTreeSet;
@@ -93,6 +94,52 @@ impl Plan<'_, '_> {
         let fill = self.sweep((name, stem), WriteOp::Assign, &entry)?;
         let redirected = self.redirected(false);
         Ok(self.finish([Some(fill), None], redirected))
+    }
+
+    /// Reads each element into the temporary, which has one place and which nothing reads: those of
+    /// the iteration of the loop around that is `ahead` of this one, where there is one.
+    ///
+    /// # Errors
+    /// Names that are taken or of the wrong number; [`CLOSED_FORM`].
+    pub fn touched(mut self, ahead: i64) -> Result<Staging, Refusal> {
+        self.temporary.shape.clear();
+        self.draft.vars[self.id] = self.temporary.clone();
+        let (name, stem) = (self.asked.insn_name(), self.asked.name);
+        let later = self.region.at.filter(|_| ahead > 0).map(|at| (at, self.later(at, ahead, stem)));
+        let later = later.map(|(at, later)| later.map(|later| (at, later))).transpose()?;
+        let replace = |atom: &Atom| {
+            let (at, later) = later.as_ref()?;
+            (*atom == Atom::Iname(*at)).then(|| Affine::iname(*later))
+        };
+        let entry = |plan: &Self, at: &[Affine]| {
+            let element =
+                plan.tile.element_at(at).into_iter().map(|e| Expr::from_affine(&e.substitute(&replace)));
+            let seen = Access::new(plan.id, Vec::<Expr>::new());
+            (seen, Expr::Load(Access::new(plan.region.var, element.collect::<Vec<_>>())))
+        };
+        let mut touch = self.sweep((name, stem), WriteOp::Assign, &entry)?;
+        for iname in &touch.loops {
+            let domain = &mut self.draft.inames[*iname].domain;
+            *domain = domain.substitute(&replace);
+        }
+        touch.loops.splice(0..0, later.map(|(_, later)| later));
+        Ok(self.finish([Some(touch), None], Vec::new()))
+    }
+
+    /// A loop of one iteration, if a loop has one that is `ahead`: that one.
+    fn later(&mut self, at: InameId, ahead: i64, stem: &str) -> Result<InameId, Refusal> {
+        let name = format!("{stem}_at");
+        lookup::free(&self.draft, &name)?;
+        let later =
+            self.draft.inames.push(Iname { name, domain: Domain::universe(), tag: AxisTag::Sequential });
+        let value = Affine::iname(later);
+        let own = self.draft.inames[at]
+            .domain
+            .substitute(&|atom| (*atom == Atom::Iname(at)).then(|| value.clone()));
+        let first = Affine::iname(at).plus_constant(ahead);
+        let one = Domain::range(later, &first, &first.plus_constant(1));
+        self.draft.inames[later].domain = one.intersect(&own);
+        Ok(later)
     }
 
     /// Starts the temporary with `first`, uses it for all reads and writes of the region, and stores it.

@@ -64,6 +64,7 @@ pub mod split_lives;
 pub mod stage_value;
 pub mod tag;
 pub mod tile_band;
+pub mod touch_array;
 pub mod transpose_array_axes;
 pub mod use_double_single;
 pub mod write_out;
@@ -135,6 +136,7 @@ kingpost_steps::table! {
     stage_value::StageValue;
     tag::Tag;
     tile_band::TileBand;
+    touch_array::TouchArray;
     transpose_array_axes::TransposeArrayAxes;
     use_double_single::UseDoubleSingle;
     write_out::WriteOut;
