@@ -8,7 +8,7 @@ use crate::{
     BlockCsrOperator, BlockRows, Call, Chebyshev, ConjugateGradients, CycleNumbers, Eigenvalues,
     LinearOptions, Queue, SolveError, Spectrum, put,
 };
-use kingpost_runtime::{Backend, Buffer, Device, Executable, check_interrupt};
+use kingpost_runtime::{Buffer, Device, Executable, check_interrupt};
 use rayon::join;
 
 /// Iterations that find the largest eigenvalue of a level, and how much larger it is than what they
@@ -19,9 +19,6 @@ const LARGER: f64 = 1.042;
 /// Columns of a basis that are this much shorter than the first are not independent.
 const DEPENDENT: f64 = 1e-8;
 
-/// Entries of a row of the interpolation that a work-item has in registers at once.
-const ROW: usize = 8;
-
 /// The kernels that find the numbers of a level whose nodes have `side` unknowns, and those of the coarser one
 /// `width`.
 pub(super) struct NumberKernels {
@@ -29,9 +26,7 @@ pub(super) struct NumberKernels {
     width: usize,
     squares: Executable,
     bases: Executable,
-    /// By blocks, or of numbers on a card by rows.
     smooth: Executable,
-    smooths_rows: bool,
     transpose: Executable,
     image: MultiplyKernels,
     coarse: MultiplyKernels,
@@ -49,29 +44,18 @@ impl NumberKernels {
             compiled(device, &text.replace("WIDTH", &width.to_string()).replace("SIDE", &side.to_string()))
         };
         let sides = [side, side, width];
-        let smooths_rows = device.info().backend == Backend::Cuda && [side, width] == [1, 1];
-        let smooth = match smooths_rows {
-            true => of(&smoothed_rows(), sides)?,
-            false => of(text!("aggregation/smoothed_interpolation"), sides)?,
-        };
         Ok(Self {
             side,
             width,
             squares: of(text!("aggregation/block_squares"), sides)?,
             bases: of(text!("aggregation/orthonormal_bases"), sides)?,
-            smooth,
-            smooths_rows,
+            smooth: of(text!("aggregation/smoothed_interpolation"), sides)?,
             transpose: of(text!("aggregation/transposed_blocks"), sides)?,
             image: MultiplyKernels::new(device, sides)?,
             coarse: MultiplyKernels::new(device, [width, side, width])?,
             invert: compiled_inverse(device, side)?,
         })
     }
-}
-
-/// What smooths an interpolation of numbers by rows.
-fn smoothed_rows() -> String {
-    text!("aggregation/smoothed_rows").replace("COUNT", &ROW.to_string())
 }
 
 /// Blocks a row of interpolations, and of coarse matrices and restrictions: about as many as is
@@ -359,8 +343,7 @@ impl Finder<'_> {
         let arrays = [("inverse", &level.inverse), ("aggregates", &sets.of)];
         let arrays = [arrays, [("places", &sets.places), ("basis", &basis)]].concat();
         let to = [("values", level.interpolation.values())];
-        let places = if kernels.smooths_rows { interpolation.lists() } else { interpolation.places() };
-        let arrays = [&places[..], &a, &arrays, &to].concat();
+        let arrays = [&interpolation.places()[..], &a, &arrays, &to].concat();
         let smooth = Call::of(&kernels.smooth, &sizes, &arrays).with("omega", omega);
 
         let arrays = [("from", transposes), ("values", level.interpolation.values())];
@@ -381,72 +364,5 @@ impl Finder<'_> {
         ];
         put(device, &all)?;
         Ok(())
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use crate::run;
-    use kingpost_runtime::{buffer_of, download_values, open};
-    use kingpost_sample::Random;
-
-    fn ends(rows: &[Vec<i32>]) -> Vec<i32> {
-        let sums = rows.iter().scan(0, |end, row| {
-            *end += row.len() as i32;
-            Some(*end)
-        });
-        std::iter::once(0).chain(sums).collect()
-    }
-
-    /// What cards run, on processors: rows of more entries than are in registers, of none, and nodes
-    /// of no aggregate.
-    #[test]
-    fn rows_of_numbers_are_smoothed_as_blocks_are() {
-        let mut random = Random::new();
-        let (n, coarse) = (90, 20);
-        let mut rows = |columns: i32, part: i64| -> Vec<Vec<i32>> {
-            let mut row = |i: usize| {
-                let is_there = |random: &mut Random| i == 1 || (i != 2 && random.int(0, part) == 0);
-                (0..columns).filter(|_| is_there(&mut random)).collect()
-            };
-            (0..n).map(&mut row).collect()
-        };
-        let (a, p) = (rows(n as i32, 8), rows(coarse, 4));
-        let owners: Vec<i32> = p.iter().enumerate().flat_map(|(i, row)| vec![i as i32; row.len()]).collect();
-        let aggregates: Vec<i32> = (0..n as i32).map(|i| if i % 9 == 4 { -1 } else { i % coarse }).collect();
-        let places: Vec<i32> = (0..n as i32).map(|i| i * 37 % n as i32).collect();
-        let (of_a, inverse, basis) = (random.reals(a.concat().len()), random.reals(n), random.reals(n));
-        for name in ["c", "opencl"] {
-            let device = &*open(name).unwrap();
-            let integers = |list: &[i32]| buffer_of(device, list).unwrap();
-            let reals = |list: &[f64]| buffer_of(device, list).unwrap();
-            let on = [ends(&p), p.concat(), owners.clone(), ends(&a), a.concat()].map(|list| integers(&list));
-            let [row_starts, columns, owners, a_starts, a_columns] = &on;
-            let (of_a, inverse, basis) = (reals(&of_a), reals(&inverse), reals(&basis));
-            let (aggregates, places) = (integers(&aggregates), integers(&places));
-            let shared =
-                [("columns", columns), ("a_starts", a_starts), ("a_columns", a_columns), ("a", &of_a)];
-            let shared = [&shared[..], &[("inverse", &inverse), ("aggregates", &aggregates)]].concat();
-            let shared = [&shared[..], &[("places", &places), ("basis", &basis)]].concat();
-            let n_blocks = p.concat().len();
-            let sizes = [("n", n), ("n_a", a.concat().len()), ("n_members", n), ("n_blocks", n_blocks)];
-            let blocks =
-                text!("aggregation/smoothed_interpolation").replace("SIDE", "1").replace("WIDTH", "1");
-            let texts = [(blocks, ("owners", owners)), (smoothed_rows(), ("row_starts", row_starts))];
-            let found = texts.map(|(text, list)| {
-                let values = device.allocate(8 * n_blocks as u64).unwrap();
-                let kernel = compiled(device, &text).unwrap();
-                let arrays = [&shared[..], &[list, ("values", &values)]].concat();
-                run(device, &[Call::of(&kernel, &sizes, &arrays).with("omega", 0.6)]).unwrap();
-                download_values::<f64>(device, &values).unwrap()
-            });
-            for (k, (blocks, rows)) in found[0].iter().zip(&found[1]).enumerate() {
-                // sums of 90 terms, each rounded once more
-                let what = format!("{name}, seed {}, {k}: {blocks} {rows}", random.seed);
-                assert!((blocks - rows).abs() <= 1e-13, "{what}");
-            }
-        }
     }
 }
