@@ -77,6 +77,17 @@ fn sources_are_printed() {
     bad(&["recipe", "bp10.2d.19", "--plain", "--source"], 2);
 }
 
+/// One work-item has the copy engine bring what is read next to the second-level cache.
+#[test]
+fn factors_are_prefetched() {
+    for (kernel, degree) in
+        [("bp30.2d.18", "15"), ("bp10.2d.20", "13"), ("bp10.2d.20", "15"), ("bp35v.2d.10", "8")]
+    {
+        let source = good(&["recipe", kernel, "--degree", degree, "--source"]);
+        assert_eq!(source.matches("cp.async.bulk.prefetch.L2").count(), 1, "{kernel}: {source}");
+    }
+}
+
 /// What passes between launches is on the device alone, and all of them are checked and timed together.
 #[test]
 fn launches_are_timed_together() {

@@ -1,17 +1,18 @@
 //! BP1.0, a work-item for each node of a layer: Świrydowicz et al. 2019, §6.
 
+use super::bulk::{align_elements, copy_in_bulk, prefetch_next};
 use super::even_odd::{RESULTS, by_halves, interpolations};
 use super::lines::fix_matrix;
 use super::nest::{
-    Steps, contract, copy_ahead, cut, deal_lines, expand, fetch, fetch_entries, fetch_matrix, fuse,
-    group_elements, halve_contractions, lay_out_in_place, literal_tables, pad, pad_even, place, place_items,
-    realise, share, spill, unroll,
+    Steps, change_layout, contract, copy_ahead, cut, deal_lines, expand, fetch, fetch_entries, fetch_matrix,
+    fuse, group_elements, halve_contractions, lay_out_in_place, literal_tables, pad, pad_even, place,
+    place_items, realise, share, spill, unroll,
 };
-use crate::problem::Sizes;
+use crate::problem::{Precision, Sizes};
 use kingpost::prelude::ScheduleSteps;
 use kingpost::prelude::{AddressSpace, AliasStorage, AxisTag, MoveInsns, Schedule, SetResidentGroups};
 
-pub const IDEAS: [&str; 19] = [
+pub const IDEAS: [&str; 20] = [
     "reference: a layer of quadrature points at a time, partial results in global memory, `I` in local memory",
     "partial results in two arrays of local memory",
     "a column of `u` in registers, from the beginning",
@@ -31,6 +32,7 @@ pub const IDEAS: [&str; 19] = [
     super::bp10_mma::IDEA,
     "by lines, one local array, entries from constant memory: loads of `u` before the copies of `w`",
     "results of a line in its own places, so that barriers stand between contractions alone, and lines dealt out without gaps",
+    "from N = 13 on `u` of a later element brought to the second-level cache; at N = 15 `w` by the copy engine, and planes of local memory without gaps",
 ];
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Steps {
@@ -193,14 +195,29 @@ fn place_columns(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> 
         s.apply(fetch("w", "group", AddressSpace::Local, "s_w", loops))?;
         of_elements.extend(["we"].iter().filter(|_| elements > 1));
     }
-    if number >= 14 {
+    // rows of an odd number of points in bulk: of an even one, lines would meet in banks (and N = 13 loses by it: 686 for
+    // 658 µs, H200, 2026-11-30)
+    let in_bulk = in_place && number >= 20 && sizes.degree == 15 && sizes.precision == Precision::Double;
+    if number >= 14 && !in_bulk {
         columns.push("w0");
         rows.push("w1");
         unroll(s, &["w2"])?;
     }
+    if in_bulk {
+        deal_lines(s, &rows, &columns)?;
+        let strides = format!("strides({}, {m}, 1)", m * m);
+        LOCAL.iter().try_for_each(|array| change_layout(s, array, &strides))?;
+        align_elements(s, "w", &[m; 3])?;
+        copy_in_bulk(s, &[m; 3], "w2")?;
+        prefetch_next(s, n)?;
+        return s.apply(AliasStorage::new(LOCAL, "s_1")).map(drop);
+    }
     if in_place {
         deal_lines(s, &rows, &columns)?;
         lay_out_in_place(s, &LOCAL, n, n | 1, m)?;
+        if number >= 20 && sizes.degree >= 13 && sizes.precision == Precision::Double {
+            prefetch_next(s, n)?;
+        }
     } else {
         place_items(s, &[&columns, &rows, &of_elements])?;
     }

@@ -11,7 +11,7 @@ use kingpost::prelude::{
     AddressSpace, AliasStorage, MoveInsns, PrefetchArray, Schedule, Selection, TransposeArrayAxes,
 };
 
-pub const IDEAS: [&str; 17] = [
+pub const IDEAS: [&str; 18] = [
     "reference: `I`, `D` and two layers in local memory, columns of partial results in registers",
     "inputs are const, as in every kernel of Kingpost; a column of `u` in registers",
     "the loops of contractions and over layers unrolled",
@@ -29,6 +29,7 @@ pub const IDEAS: [&str; 17] = [
     bp30_lines::IDEAS[5],
     bp30_lines::IDEAS[6],
     bp30_in_place::IDEA,
+    bp30_in_place::PREFETCH,
 ];
 
 pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32) -> Steps {

@@ -1,19 +1,20 @@
 //! BP3.5 of trilinear elements, a line of nodes a work-item, factors computed from the vertices.
 
+use super::bulk::prefetch_next;
 use super::even_odd::{Fluxes, by_halves, derivatives};
 use super::lines::{fetch_columns, fetch_lines_where_contracted, fix_matrix};
 use super::nest::{
     Steps, change_layout, contract, cut, deal_lines, expand, fetch, group_elements, place, place_items,
     realise, share, unroll,
 };
-use crate::problem::{Sizes, differentiation, lobatto_nodes, lobatto_weights};
+use crate::problem::{Precision, Sizes, differentiation, lobatto_nodes, lobatto_weights};
 use kingpost::prelude::ScheduleSteps;
 use kingpost::prelude::{
     AddressSpace, AliasStorage, AxisTag, ExpandRule, ExtractRule, HoistNest, JoinInames, MoveInsns, PadArray,
     PrecomputeRule, Schedule, Selection, SetResidentGroups, SplitIname,
 };
 
-pub const IDEAS: [&str; 9] = [
+pub const IDEAS: [&str; 10] = [
     "a line of nodes a work-item: `D` in constant memory, factors recomputed from what a column shares",
     "several elements in a work-group, so that few of its lanes are idle",
     super::bp35_mma::IDEAS[0],
@@ -23,6 +24,7 @@ pub const IDEAS: [&str; 9] = [
     "strides of each local array of its own, so that fewer work-items meet in a bank",
     "columns of the adjugate as polynomials of t, which the nodes of a column share",
     "three local arrays and a barrier less; one element a work-group from N = 6 on, lines dealt out without gaps",
+    "with one element a work-group, `u` of a later element brought to the second-level cache",
 ];
 
 /// Sums along r and s, where fluxes are contracted.
@@ -92,6 +94,9 @@ pub fn steps(s: &mut Schedule, sizes: Sizes, number: u32, elements: i64) -> Step
     if number >= 9 && !several {
         s.tag("e", AxisTag::Group(0))?;
         deal_lines(s, &rows, &columns)?;
+        if number >= 10 && sizes.precision == Precision::Double {
+            prefetch_next(s, n)?;
+        }
     } else if several {
         group_elements(s, elements, &LOCAL)?;
         place_items(s, &[&columns, &rows, &["e_in"]])?;

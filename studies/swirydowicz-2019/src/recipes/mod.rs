@@ -294,8 +294,11 @@ impl Tuned {
         if self.by_instructions() && !(takes && precision == Precision::Double) {
             return Err(RecipeError::OtherLines { kernel: self, degree, precision, nodes });
         }
-        let by_columns = [(Problem::Bp35Vertices, 8), (Problem::Bp35Vertices, 9), (Problem::Bp30, 17)]
-            .contains(&(self.problem, self.number));
+        let by_columns = match self.problem {
+            Problem::Bp35Vertices => self.number >= 8,
+            Problem::Bp30 => self.number >= 17,
+            Problem::Bp10 | Problem::Bp35 => false,
+        };
         let plain = if by_columns { sizes.plain_by_columns() } else { sizes.plain() };
         let plain = plain.map_err(|cause| RecipeError::Plain { problem: self.problem, cause })?;
         let mut s = Schedule::of(&plain);
@@ -337,7 +340,9 @@ impl Tuned {
             (Problem::Bp35, Threads::Planes) => bp35_planes::steps(s, sizes, self.number),
             (Problem::Bp35, Threads::Cubes) => bp35_cubes::steps(s, sizes, self.number),
             (Problem::Bp35, Threads::Host) => bp35_host::steps(s),
-            (Problem::Bp30, Threads::Planes) if self.number == 17 => bp30_in_place::steps(s, sizes),
+            (Problem::Bp30, Threads::Planes) if self.number >= 17 => {
+                bp30_in_place::steps(s, sizes, self.number)
+            }
             (Problem::Bp30, Threads::Planes) if self.number > 9 => {
                 bp30_lines::steps(s, sizes, self.number, self.elements_of_a_group(sizes))
             }

@@ -164,7 +164,7 @@ fn layers_of_factors_are_copied_ahead() {
 /// Results of a line take the places of its terms, of all three axes.
 #[test]
 fn lines_are_contracted_in_place() {
-    for kernel in ["bp10.2d.19", "bp30.2d.17", "bp35v.2d.9"] {
+    for kernel in ["bp10.2d.19", "bp30.2d.17", "bp35v.2d.9", "bp35v.2d.10"] {
         check(kernel.parse().unwrap(), 7, Precision::Double, Random::fresh_seed());
     }
 }
