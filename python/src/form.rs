@@ -266,7 +266,7 @@ impl Form {
             all.extend(without_setup(known).into_iter().map(|k| k.mapping));
             let (form, local_bytes) = (&*self.lowered, device.info().local_mem_bytes);
             let is_card = device.info().backend == Backend::Cuda;
-            let question = Question { form, is_card, has_matrix_instructions: false, local_bytes };
+            let question = Question { is_card, local_bytes, ..Question::of(form) };
             let quick = strategies().rows().filter(|row| QUICK.contains(&row.name));
             all.extend(quick.flat_map(|row| row.candidates(&question)));
             if device.info().backend == Backend::Cuda

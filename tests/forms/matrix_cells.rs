@@ -123,7 +123,11 @@ fn wavefronts_multiply_by_their_own_instruction() {
     let instruction = MatrixInstruction::Mfma16x16x4;
     let ahead = MatrixCells { instruction, overlapped: true, ..MatrixCells::new(1, 1, 0) };
     let refused = transform(&problem.lowered, &Mapping::from(ahead)).unwrap_err();
-    assert!(refused.reason.contains("leave `overlapped` out"), "{}", refused.reason);
+    assert!(
+        refused.reason.contains("leave `overlapped` out and give a compute unit more groups"),
+        "{}",
+        refused.reason
+    );
 }
 
 /// The same kernel, except for where its arrays are.

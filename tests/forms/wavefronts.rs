@@ -2,9 +2,10 @@
 //! kernels compute, in C by the same schedule; that the code for HIP has the instructions and compiles.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
-use crate::support::{bent_mesh, compiled};
-use kingpost::codegen::{Options, Target, generate};
+use crate::support::{bent_mesh, compiled, is_long_run};
+use kingpost::codegen::{Options, Program, Target, generate};
 use kingpost::forms::strategies::{MatrixCells, MatrixGroups, MatrixInstruction};
+use kingpost::ir::Kernel;
 use kingpost::kernels::Operator;
 use kingpost::prelude::interpret;
 use kingpost::runtime::{Cache, hip, open};
@@ -55,35 +56,73 @@ fn results_are_those_of_the_reference() {
         let problem = problem(operator, dim, degree, divisions, seed);
         let expected = problem.reference().unwrap();
         let (kernel, _) = transform(&problem.lowered, &mapping).unwrap_or_else(|e| panic!("{mapping}: {e}"));
-        let check = |found: &[f64], place: &str| {
-            let error = RelativeError::between(found, &expected);
-            let name = format!("{operator} {dim}-D P{degree}, {mapping}, in {place}, seed {seed}");
-            // 1e-12: sums of some hundred terms in f64
-            assert!(error.is_within(1e-12), "{name}: {error:?}");
-        };
-        let mut memory = problem.memory.clone();
-        interpret(&kernel, &mut memory).unwrap();
-        check(memory.f64s(problem.output()).unwrap(), "the interpreter");
-        let device = open("c").unwrap();
-        let program = generate(&kernel, Target::C, &Options::default()).unwrap();
-        let loaded = Loaded::compiled(&*device, compiled(&*device, &program), &problem.memory).unwrap();
-        loaded.launch().unwrap();
-        check(&loaded.f64s(problem.output()).unwrap(), "C");
+        let name = format!("{operator} {dim}-D P{degree}, {mapping}, seed {seed}");
+        is_right(&problem, &expected, &kernel, &name);
         let hip = generate(&kernel, Target::Hip, &Options::default()).unwrap();
         let blocks = hip.source.split("_tail").next().unwrap();
         assert!(blocks.contains(CALL) && hip.plan.block[0] == 64, "{mapping}\n{}", hip.source);
-        if k != 0 && k != 3 {
-            continue; // a second of clang each
+        if k == 0 || k == 3 {
+            compiles("gfx90a", &hip, &name); // a second of clang each
         }
-        match hip::compile_program("gfx90a", &hip, &Cache::from_environment()) {
-            Ok(object) => {
-                assert!(object.assembly.contains("v_mfma_f64_16x16x4"), "{}", object.assembly);
-                println!("{operator} {dim}-D P{degree}, {mapping}: {}", object.resources[0]);
-            }
-            Err(error) => {
-                assert!(hip::version().is_err(), "{error}\n{}", hip.source);
-                println!("skipped: {error}");
-            }
+    }
+}
+
+/// What a kernel computes, by the interpreter and in C.
+fn is_right(problem: &Problem, expected: &[f64], kernel: &Kernel, name: &str) {
+    let check = |found: &[f64], place: &str| {
+        let error = RelativeError::between(found, expected);
+        // 1e-12: sums of some hundred terms in f64
+        assert!(error.is_within(1e-12), "{name}, in {place}: {error:?}");
+    };
+    let mut memory = problem.memory.clone();
+    interpret(kernel, &mut memory).unwrap();
+    check(memory.f64s(problem.output()).unwrap(), "the interpreter");
+    let device = open("c").unwrap();
+    let program = generate(kernel, Target::C, &Options::default()).unwrap();
+    let loaded = Loaded::compiled(&*device, compiled(&*device, &program), &problem.memory).unwrap();
+    loaded.launch().unwrap();
+    check(&loaded.f64s(problem.output()).unwrap(), "C");
+}
+
+fn compiles(arch: &str, hip: &Program, name: &str) {
+    match hip::compile_program(arch, hip, &Cache::from_environment()) {
+        Ok(object) => {
+            assert!(object.assembly.contains("v_mfma_f64_16x16x4"), "{}", object.assembly);
+            println!("{name}: {}", object.resources[0]);
+        }
+        Err(error) => {
+            assert!(hip::version().is_err(), "{error}\n{}", hip.source);
+            println!("skipped: {error}");
+        }
+    }
+}
+
+/// The five operators at three degrees on tetrahedra, by the first mapping whose local memory a compute unit has.
+#[test]
+fn operators_of_high_degrees_are_right_and_compile() {
+    let seed = Random::fresh_seed();
+    let degrees = if is_long_run() { 4..=6 } else { 4..=4 };
+    let operators = if is_long_run() { &Operator::ALL[..] } else { &[Operator::Laplace] };
+    let alone = || MatrixGroups { one_sub_group: true, ..groups() };
+    for degree in degrees {
+        for operator in operators.iter().copied() {
+            let problem = problem(operator, 3, degree, 2, seed);
+            let tried: Vec<Mapping> = match operator {
+                Operator::Elasticity => {
+                    vec![Mapping::from(groups()).with_orbits(), Mapping::from(alone()).with_orbits()]
+                }
+                Operator::Hyperelasticity => vec![groups().into(), alone().into()],
+                Operator::Mass | Operator::Helmholtz | Operator::Laplace => vec![cells(1, 2, 0)],
+            };
+            let found = tried.into_iter().find_map(|mapping| {
+                let (kernel, _) = transform(&problem.lowered, &mapping).ok()?;
+                let hip = generate(&kernel, Target::Hip, &Options::default()).ok()?;
+                Some((mapping, kernel, hip))
+            });
+            let (mapping, kernel, hip) = found.unwrap();
+            let name = format!("{operator} 3-D P{degree}, {mapping}, seed {seed}");
+            is_right(&problem, &problem.reference().unwrap(), &kernel, &name);
+            compiles("gfx942", &hip, &name);
         }
     }
 }

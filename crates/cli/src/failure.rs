@@ -240,7 +240,8 @@ impl From<SetUpError> for Failure {
             | SetUpError::Overflow(_)
             | SetUpError::Broken(_)
             | SetUpError::Unlike(_)
-            | SetUpError::Distance { .. }) => Self::Refused(error.to_string()),
+            | SetUpError::Distance { .. }
+            | SetUpError::Bug { .. }) => Self::Refused(error.to_string()),
         }
     }
 }

@@ -51,8 +51,8 @@ pub struct PrintArgs {
     /// features
     #[arg(long)]
     plan: bool,
-    /// With --target hip: map a form as is best known for this processor, by its matrix
-    /// instructions where the form is large enough, instead of one cell a work-item
+    /// With --target hip: map a form as is predicted to be the fastest on this processor, by its
+    /// matrix instructions where these pay, instead of one cell a work-item
     #[arg(long, value_name = "ARCH", value_parser = PossibleValuesParser::new(architecture::processors()),
         conflicts_with_all = ["strategy", "mapping", "recipe"])]
     arch: Option<String>,
@@ -193,7 +193,15 @@ impl PrintArgs {
             return Err(Failure::Usage("--arch maps a form; a file with a schedule has its own".into()));
         }
         self.transform.refuse_holes()?;
-        let known = architecture::for_processor(form, arch).map_err(|e| Failure::Refused(e.to_string()))?;
+        let case = match source {
+            Source::Form(of) => {
+                let name = of.operator.action_name(of.dim, of.degree);
+                Some(architecture::large_case(name, of.lower()?)?)
+            }
+            Source::File(_) => None,
+        };
+        let known = architecture::for_processor(form, case.as_ref(), arch);
+        let known = known.map_err(|e| Failure::Refused(e.to_string()))?;
         let attempt = |known: &Known| kingpost::transform(form, &known.mapping);
         let (Known { mapping, source }, (kernel, _)) = first(known, attempt)?;
         Ok((kernel, format!("// {arch}: {mapping} ({source})\n")))

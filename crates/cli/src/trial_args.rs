@@ -14,9 +14,11 @@ use kingpost::autotune::{DeviceModel, Objective, Refusal, Stage, known_devices};
 use kingpost::codegen::Target;
 use kingpost::forms::CellKernel;
 use kingpost::runtime::cuda::nvrtc;
+use kingpost::runtime::hip;
 use kingpost::runtime::{
     Backend, Cache, Device, DeviceInfo, Occupation, Optimisation, Turns, measure_ceilings,
 };
+use kingpost::tuning::architecture;
 use kingpost::tuning::known::{Sought, default_first, with_vectors};
 use kingpost::tuning::{Candidate, CaseSubject, Database, FormCase, Record, known, source};
 use kingpost::{Mapping, Random};
@@ -56,7 +58,8 @@ pub struct TrialArgs {
     /// Threads that generate and compile [default: the cores]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// Only compile, for --arch, into the cache of compiled kernels; needs NVRTC but no GPU
+    /// Only compile, for --arch, into the cache of compiled kernels; needs NVRTC or, for AMD's
+    /// processors, clang, but no GPU
     #[arg(long)]
     pub compile_only: bool,
     /// Architecture of --compile-only
@@ -281,8 +284,16 @@ pub(super) fn model_of_arch(arch: &str) -> Result<DeviceModel, Failure> {
         "sm_90" | "sm_90a" => "H200",
         "sm_70" => "Titan V",
         _ => {
-            let message = format!("no device model for `{arch}`; there are models for `sm_90` and `sm_70`");
-            return Err(Failure::Usage(message));
+            let model = architecture::model_of(arch).map_err(|e| Failure::Refused(e.to_string()))?;
+            return model.ok_or_else(|| {
+                let known: Vec<String> = ["sm_90", "sm_70"]
+                    .into_iter()
+                    .chain(architecture::processors())
+                    .map(|a| format!("`{a}`"))
+                    .collect();
+                let known = known.join(", ");
+                Failure::Usage(format!("no device model for `{arch}`; there are models for {known}"))
+            });
         }
     };
     let mut models = known_devices().map_err(|e| Failure::Refused(e.to_string()))?.into_iter();
@@ -297,19 +308,27 @@ pub(super) fn compile_only<K: CellKernel + Sync>(
     jobs: &[(&str, &K, Mapping)],
     progress: &Progress,
 ) -> Result<(), Failure> {
-    nvrtc::version().map_err(|e| Failure::Missing(e.to_string()))?;
+    let is_hip = architecture::processors().any(|known| known == arch);
+    let version = if is_hip { hip::version().map(drop) } else { nvrtc::version().map(drop) };
+    version.map_err(|e| Failure::Missing(e.to_string()))?;
+    let target = if is_hip { Target::Hip } else { Target::Cuda };
     let cache = Cache::from_environment();
     let done = AtomicUsize::new(0);
     let compile = |(case, form, parameters): &(&str, &K, Mapping)| {
-        let result = source(*form, parameters, Target::Cuda).and_then(|(program, _)| {
+        let result = source(*form, parameters, target).and_then(|(program, _)| {
+            let refused = |e| Refusal::new(Stage::Compile, e);
+            if is_hip {
+                let resources = hip::compile_program(arch, &program, &cache).map_err(refused)?.resources;
+                return Ok(resources.into_iter().find(|r| r.entry == program.entry).map(|r| r.to_string()));
+            }
             let object = nvrtc::compile_program(arch, &program, Optimisation::Full, &cache);
-            let resources = object.map_err(|e| Refusal::new(Stage::Compile, e))?.resources;
-            Ok(resources.into_iter().find(|r| r.entry == program.entry))
+            let resources = object.map_err(refused)?.resources;
+            Ok(resources.into_iter().find(|r| r.entry == program.entry).map(|r| r.to_string()))
         });
         let n = done.fetch_add(1, Ordering::Relaxed) + 1;
         progress.stage(format!("compiled {n} of {} for {arch}", jobs.len()));
         let said = match &result {
-            Ok(Some(resources)) => resources.to_string(),
+            Ok(Some(resources)) => resources.clone(),
             Ok(None) => "no report of its resources".into(),
             Err(refusal) => first_line(refusal),
         };

@@ -60,6 +60,14 @@ pub enum SetUpError {
     /// The device refused.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// A bug of this crate: the step has proved that the numbers fit.
+    #[error("bug of kingpost: `{list}` has a number that is none of type {ty}")]
+    Bug {
+        /// The list.
+        list: String,
+        /// Its type.
+        ty: ScalarType,
+    },
 }
 
 /// Runs the kernels that compute inputs on a device, and puts their results into `memory`.
@@ -289,7 +297,8 @@ fn list(lists: &ListNames, memory: &mut Memory, done: &mut SetUp) -> Result<(), 
     for (name, ty, values) in lists.compute(&map)?.named(lists, ty) {
         // entries are those of the map, lengths are smaller than its length, and the step has checked
         // that numbers and places fit
-        let value = Value::of_integers(ty, &values).unwrap_or(Value::I64(values));
+        let value =
+            Value::of_integers(ty, &values).ok_or_else(|| SetUpError::Bug { list: name.clone(), ty })?;
         done.inputs += 1;
         done.bytes += value.len() as u64 * value.ty().bytes();
         memory.set(name, value);

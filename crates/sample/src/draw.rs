@@ -39,7 +39,7 @@ pub(super) struct Array {
 pub(super) const NODES: i64 = 3;
 
 /// Arguments that a sample has only where it mentions them.
-const ADDED: [&str; 16] = [
+const ADDED: [&str; 17] = [
     "half",
     "brief",
     "f",
@@ -49,6 +49,7 @@ const ADDED: [&str; 16] = [
     "big",
     "small",
     "nodes",
+    "corners",
     "faint",
     "byte",
     "short",
@@ -78,7 +79,8 @@ pub(super) struct Draw {
     pub turns: VarId,
     pub alpha: VarId,
     pub map: VarId,
-    pub nodes: VarId,
+    /// The map of cells to their nodes, a row a cell, and another one, a column a cell.
+    pub nodes: [VarId; 2],
     pub permutation: VarId,
     pub count: VarId,
     /// Loops around the current place, outer first.
@@ -140,8 +142,7 @@ impl Draw {
         let odd_single = b.argument("odd_single", single, [em.clone()], Direction::In);
         let big = b.argument("big", ScalarType::I64, flat.clone(), Direction::InOut);
         let small = b.argument("small", ScalarType::I32, whole, Direction::In);
-        let nodes =
-            b.argument("nodes", ScalarType::I32, [en.clone(), Affine::constant(NODES)], Direction::In);
+        let nodes = maps_of_nodes(&mut b, &en);
         let faint = b.argument("faint", real, flat.clone(), Direction::In);
         let (small_elements, words_and_flags) = elements_of_other_types(&mut b, &en, &em);
         let (mask, work) = (words_and_flags[1].var, b.temporary("work", real, flat));
@@ -253,6 +254,13 @@ impl Draw {
     }
 }
 
+/// Maps from cells to their nodes: a row a cell, and a column a cell.
+fn maps_of_nodes(b: &mut KernelBuilder, n: &Affine) -> [VarId; 2] {
+    let (n, nodes) = (n.clone(), Affine::constant(NODES));
+    [("nodes", [n.clone(), nodes.clone()]), ("corners", [nodes, n])]
+        .map(|(name, shape)| b.argument(name, ScalarType::I32, shape, Direction::In))
+}
+
 /// Arrays of small integers, and of words, truth values and complex numbers.
 fn elements_of_other_types(b: &mut KernelBuilder, n: &Affine, m: &Affine) -> ([Array; 2], [Array; 3]) {
     let mut array = |name: &str, ty, axes: &[Extent], direction| {
@@ -331,7 +339,7 @@ fn with_strides(mut kernel: Kernel, config: &SampleConfig, seed: u64) -> Kernel 
 }
 
 /// Values that fit any sample of these sizes: reals between -1 and 1, integers between -1000 and
-/// 1000, `map` and `nodes` within `x`, `count` at most `m`; a third of `odd` and `odd_single` are nans and
+/// 1000, `map`, `nodes` and `corners` within `x`, `count` at most `m`; a third of `odd` and `odd_single` are nans and
 /// infinities, and most of `faint` are zeros of either sign or near `1e-20` and `1e-200`.
 ///
 /// What one argument gets does not depend on those that were added after it, so that samples of
@@ -340,6 +348,7 @@ fn with_strides(mut kernel: Kernel, config: &SampleConfig, seed: u64) -> Kernel 
 /// # Shapes and units
 /// `x`, `u`, `f`, `odd`, `faint`, `big`, `permutation`, `count`, `short`, `word`, `mask`, `wave`, `half`:
 /// `[n]`; `v`, `odd_single`: `[m]`; `y`, `a`, `g`, `small`, `byte`, `brief`, `map`: `[n, m]`; `nodes`: `[n, 3]`;
+/// `corners`: `[3, n]`;
 /// `alpha`: a scalar; `row`: a parameter, at least `n` and `m`.
 pub fn memory(n: i64, m: i64, seed: u64) -> Memory {
     let mut random = Random(seed ^ 0x9e37_79b9_7f4a_7c15);
@@ -372,6 +381,7 @@ pub fn memory(n: i64, m: i64, seed: u64) -> Memory {
     for (name, ty, size) in [("half", ScalarType::F16, n), ("brief", ScalarType::Bf16, n * m)] {
         memory.set(name, Value::of_reals(ty, &(0..size).map(|_| random.real()).collect::<Vec<_>>()));
     }
+    memory.set("corners", (0..n * NODES).map(|_| random.below(n) as i32).collect::<Vec<_>>());
     memory
 }
 

@@ -180,16 +180,22 @@ impl Draw {
         });
     }
 
-    /// Updates of elements by those that the same rows of a map name.
+    /// Updates of elements by those that the same rows of a map name, or the same columns of another one.
     fn gather_and_scatter(&mut self, plan: &IdiomPlan) {
         let read: Vec<_> = self.arrays.iter().filter(|a| !a.written && a.axes == [Extent::N]).collect();
         let read = read[usize::from(plan.inner.shape) % read.len()];
         let written: Vec<_> = self.arrays.iter().filter(|a| a.written && a.axes == [Extent::N]).collect();
         let written = written[usize::from(plan.target) % written.len()];
         let (of, to, ty, op) = (read.var, written.var, written.ty, pick(&OPERATORS, plan.op));
+        let [rows, columns] = self.nodes;
+        let by_columns = self.config.arithmetic && plan.inner.extent & 1 != 0;
         self.over(Extent::N, |this, cell| {
             this.over(Extent::Constant(NODES), |this, node| {
-                let element = Expr::load(this.nodes, [cell.into(), node.into()]);
+                let element = if by_columns {
+                    Expr::load(columns, [node.into(), cell.into()])
+                } else {
+                    Expr::load(rows, [cell.into(), node.into()])
+                };
                 let value = this.factor(op, &plan.value) * Expr::load(of, [element.clone()]);
                 let (name, value) = (this.name("s"), this.stored(ty, value));
                 this.b.update(name, Access::new(to, [element]), op, value);

@@ -203,6 +203,7 @@ fn every_feature_occurs() {
         "odd_single[",
         "small[",
         "nodes[",
+        "corners[",
         "faint[",
         "atan(0.5/",
         "copysign(0.5, ",

@@ -186,7 +186,8 @@ impl BlockPattern {
 pub enum BrokenBlock {
     /// Rows that fill no block.
     #[error(
-        "`{map}` has {rows} rows, needed a multiple of {block}, the cells of a block; take a mapping without blocks"
+        "`{map}` has {rows} rows, needed a multiple of {block}, the cells of a block; take a mesh that blocks fill, \
+         in the order of `--numbering by-block`, or a mapping without blocks"
     )]
     Rest {
         /// The map.
@@ -198,8 +199,8 @@ pub enum BrokenBlock {
     },
     /// A row that belongs to no block.
     #[error(
-        "row {row} of `{map}` begins no block: no row that is left fits as row {other} of the pattern; take the \
-         pattern of the mesh, or a mapping without blocks"
+        "row {row} of `{map}` begins no block: no row that is left fits as row {other} of the pattern; number \
+         degrees of freedom with `--numbering by-block`, take the pattern of the mesh, or a mapping without blocks"
     )]
     Alone {
         /// The map.
@@ -212,8 +213,8 @@ pub enum BrokenBlock {
     /// Entries that are not the same number.
     #[error(
         "block {block} of `{map}` has {found} in row {row} and column {column}, needed {needed}, which an entry \
-         before it has at place {place} of the pattern; number degrees of freedom by dimension, with the vertices \
-         of cells in ascending order, take the pattern of the mesh, or a mapping without blocks"
+         before it has at place {place} of the pattern; number degrees of freedom with `--numbering by-block`, take \
+         the pattern of the mesh, or a mapping without blocks"
     )]
     Entry {
         /// The map.

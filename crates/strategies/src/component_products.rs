@@ -187,7 +187,7 @@ pub(super) fn products(
     }
     for table in &products.tables {
         if !axes.tables.contains(table) {
-            instruction.lay_out_table(s, table, false)?;
+            instruction.lay_out_table(s, table, 0, false)?;
             axes.tables.push(table.clone());
         }
     }

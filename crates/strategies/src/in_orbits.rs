@@ -2,7 +2,7 @@
 
 use super::matrix_cells::{MULTIPROCESSORS, MatrixCells};
 use super::matrix_groups::MatrixGroups;
-use super::matrix_orbits::matrix_orbit_sizes;
+use super::matrix_orbits::orbit_sizes_for;
 use super::modes::{table_products, with_modes};
 use super::staged_cells::{STRAIGHT_PRODUCTS, StraightCells};
 use crate::strategy::mapping::Mapping;
@@ -80,17 +80,16 @@ impl Combinator for InOrbits {
             found.extend(GROUPS.map(of(false)));
             found.extend(WHOLE_GROUPS.map(of(true)));
         }
-        if !question.has_matrix_instructions {
-            return found;
-        }
+        let Some(instruction) = question.matrix_instruction else { return found };
         if program.evaluated().len() == 1 {
-            let all = MatrixGroups::that_pay(symmetric.kernel(), &program).into_iter();
+            let all = MatrixGroups::that_pay(symmetric.kernel(), &program, instruction).into_iter();
             let all = all.filter(|m| !m.short_terms && m.shared_points.is_none());
-            found.extend(all.chain(MatrixGroups::of_kinds(&program)).map(|m| Mapping::from(m).with_orbits()));
+            let kinds = MatrixGroups::of_kinds(&program, instruction);
+            found.extend(all.chain(kinds).map(|m| Mapping::from(m).with_orbits()));
         }
-        if let Some(sizes) = matrix_orbit_sizes(symmetric.kernel(), &program, &orbits) {
+        if let Some(sizes) = orbit_sizes_for(instruction, symmetric.kernel(), &program, &orbits) {
             let of_group = |groups: u64| question.local_bytes / (groups / MULTIPROCESSORS).max(1);
-            let all = MatrixCells::that_fit(&sizes, of_group).into_iter();
+            let all = MatrixCells::that_fit(&sizes, question, of_group).into_iter();
             found.extend(all.map(|m| Mapping::from(m).with_orbits()));
         }
         found

@@ -46,6 +46,13 @@ pub(super) enum Kept {
 const FOUR: i64 = 4;
 
 impl MatrixInstruction {
+    /// The instruction of a device whose sub-groups have so many work-items; none of others.
+    #[must_use]
+    pub fn of_width(work_items: u64) -> Option<Self> {
+        let has = |of: &Self| i64::try_from(work_items) == Ok(of.lanes());
+        [Self::MmaM16n8k8, Self::Mfma16x16x4].into_iter().find(has)
+    }
+
     /// Whether it is the one that is not named.
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
@@ -264,23 +271,26 @@ impl MatrixInstruction {
         }
     }
 
-    /// Lays a table `[modes, degrees of freedom]` out, which has a copy in local memory or not.
+    /// Lays a table `[modes, degrees of freedom]` out, which has a copy in local memory or not; one
+    /// without may have other axes in `front`.
     pub(super) fn lay_out_table(
         self,
         s: &mut Schedule,
         table: &Array,
+        front: u32,
         is_kept: bool,
     ) -> Result<(), TransformError> {
         match (self, is_kept) {
             (Self::MmaM16n8k8, true) => lay_out_table(s, table),
-            (Self::MmaM16n8k8, false) => lay_out_spread_table(s, table, 0),
+            (Self::MmaM16n8k8, false) => lay_out_spread_table(s, table, front),
             (Self::Mfma16x16x4, _) => {
                 // blocks of 16 modes by four columns: what an evaluation reads lies side by side, and of what
                 // the other product reads four parts of 16 elements
                 for (axis, factor) in [(0, self.tile()), (1, FOUR), (3, FOUR)] {
-                    s.apply(SplitArrayAxis { var: table.into(), axis, factor })?;
+                    s.apply(SplitArrayAxis { var: table.into(), axis: front + axis, factor })?;
                 }
-                s.apply(TransposeArrayAxes::new(table, [0, 3, 1, 2, 4])).map(drop)
+                let order = (0..front).chain([0, 3, 1, 2, 4].map(|axis| front + axis));
+                s.apply(TransposeArrayAxes::new(table, order)).map(drop)
             }
         }
     }

@@ -10,7 +10,6 @@ use super::staging::{check_parts, stage_results};
 use super::sub_groups::Places;
 use super::{length, show_parts, trial};
 use crate::strategy::{Arguments, CombinedOrbits, Needs, Question, Stopped, Strategy, StrategyError, Work};
-use kingpost_forms::CellKernel;
 use kingpost_forms::program::{Block, CellProgram, Evaluation, Gather, NotAnAction, Products};
 use kingpost_ir::{AddressSpace, Kernel};
 use kingpost_primitives::ScheduleSteps;
@@ -47,8 +46,8 @@ use std::fmt;
 /// four terms.
 ///
 /// # Errors
-/// Integrands without modes; functions with components; copies ahead by `mfma_16x16x4`; a step that
-/// was refused.
+/// Integrands without modes; functions with components; copies ahead by `mfma_16x16x4`, whose processors
+/// have no copies that do not wait; a step that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MatrixCells {
@@ -104,8 +103,12 @@ const TRIED: [[u64; 2]; 5] = [[4, 264], [8, 132], [12, 132], [4, 396], [4, 528]]
 /// orbits seven of twelve cases gain by the first one, 6 to 13 % (H200, 2026-11-26).
 const TRIED_AHEAD: [[u64; 2]; 2] = [[8, 132], [12, 132]];
 
+/// Wavefronts of a group and groups of a compute unit that are tried: one for each of its four vector
+/// units, in one group or several, and half of them where local memory holds no more.
+const TRIED_WAVEFRONTS: [[u64; 2]; 5] = [[4, 1], [2, 2], [1, 4], [2, 1], [1, 2]];
+
 /// Groups of a launch that are one a multiprocessor.
-pub(super) const MULTIPROCESSORS: u64 = 132;
+pub(crate) const MULTIPROCESSORS: u64 = 132;
 
 /// Fewest degrees of freedom of a cell for which matrix instructions pay: the Laplace operator
 /// takes 692 µs by them on 2-D P5, with 21, and 541 µs in straight-line code, and on P6, with 28,
@@ -120,29 +123,29 @@ impl MatrixCells {
         Self { sub_groups, groups, kept_tables, overlapped: false, parts: Vec::new(), instruction }
     }
 
-    /// The mapping of a form to an AMD processor with that many compute units: a group on each,
-    /// with a wavefront for each of its four units as far as local memory goes. None of a form that
-    /// it does not take, or that is too small for matrix instructions to pay on an H200; nothing
-    /// was timed on AMD's.
-    #[must_use]
-    pub fn of_wavefronts(form: &dyn CellKernel, compute_units: u64, local_bytes: u64) -> Option<Self> {
-        let instruction = MatrixInstruction::Mfma16x16x4;
-        let sizes = sizes_for(instruction, form.kernel(), &*form.program().ok()?)?;
-        if sizes.dofs < MATRIX_DOFS {
-            return None;
-        }
-        let of = |sub_groups: u64| {
-            let kept_tables = sizes.tables_that_fit(sub_groups, false, local_bytes)?;
-            Some(Self { instruction, ..Self::new(sub_groups, compute_units, kept_tables) })
+    /// What is tried of a kernel by wavefronts, with as many tables in local memory as fit.
+    fn of_wavefronts(sizes: &MatrixSizes, compute_units: u64, local_bytes: u64) -> Vec<Self> {
+        let of = |[sub_groups, of_unit]: [u64; 2]| {
+            let kept_tables = sizes.tables_that_fit(sub_groups, false, local_bytes / of_unit)?;
+            let groups = compute_units * of_unit;
+            let instruction = MatrixInstruction::Mfma16x16x4;
+            Some(Self { instruction, ..Self::new(sub_groups, groups, kept_tables) })
         };
-        [4, 2, 1].into_iter().find_map(of)
+        TRIED_WAVEFRONTS.into_iter().filter_map(of).collect()
     }
 
-    /// What is tried of a kernel, with as many tables in local memory as fit with the cells of a
-    /// group that has `local_bytes` of it.
-    pub(super) fn that_fit(sizes: &MatrixSizes, local_bytes: impl Fn(u64) -> u64) -> Vec<Self> {
+    /// What is tried of a kernel on a device, with as many tables in local memory as fit with the
+    /// cells of a group that has `local_bytes` of it.
+    pub(super) fn that_fit(
+        sizes: &MatrixSizes,
+        question: &Question<'_>,
+        local_bytes: impl Fn(u64) -> u64,
+    ) -> Vec<Self> {
         if sizes.dofs < MATRIX_DOFS {
             return Vec::new();
+        }
+        if question.matrix_instruction == Some(MatrixInstruction::Mfma16x16x4) {
+            return Self::of_wavefronts(sizes, question.compute_units, question.local_bytes);
         }
         let of = |[sub_groups, groups]: [u64; 2], overlapped| {
             let kept_tables = sizes.tables_that_fit(sub_groups, overlapped, local_bytes(groups))?;
@@ -175,10 +178,11 @@ impl Strategy for MatrixCells {
     }
 
     fn candidates(question: &Question<'_>) -> Vec<Self> {
-        let sizes = |program: &CellProgram| matrix_sizes(question.form.kernel(), program);
-        let sizes =
-            question.form.program().ok().filter(|_| question.has_matrix_instructions).and_then(|p| sizes(&p));
-        sizes.map_or_else(Vec::new, |sizes| Self::that_fit(&sizes, |_| question.local_bytes))
+        let (Some(instruction), Ok(program)) = (question.matrix_instruction, question.form.program()) else {
+            return Vec::new();
+        };
+        let sizes = sizes_for(instruction, question.form.kernel(), &program);
+        sizes.map_or_else(Vec::new, |sizes| Self::that_fit(&sizes, question, |_| question.local_bytes))
     }
 
     fn with_parts(&self, parts: &[u64]) -> Option<Self> {
@@ -207,7 +211,10 @@ impl MatrixCells {
         bounded("the number of groups", self.groups, 1 << 20)?;
         match self.instruction {
             MatrixInstruction::Mfma16x16x4 if self.overlapped => {
-                let reason = "copies ahead are of NVIDIA's processors; leave `overlapped` out".into();
+                let reason = "copies ahead need instructions that copy to local memory without waiting, which wavefronts \
+                              of gfx90a and gfx942 lack; leave `overlapped` out and give a compute unit more groups \
+                              (`groups`), of which one multiplies while another one waits"
+                    .into();
                 Err(StrategyError::Unsuited { strategy: Self::NAME, reason })
             }
             // 1024 work-items
@@ -495,7 +502,7 @@ impl Tiles<'_> {
         for table in &self.products.tables {
             if !axes.tables.contains(table) {
                 let is_kept = (axes.tables.len() as u64) < axes.kept_tables;
-                self.instruction.lay_out_table(s, table, is_kept)?;
+                self.instruction.lay_out_table(s, table, 0, is_kept)?;
                 axes.tables.push(table.clone());
             }
         }

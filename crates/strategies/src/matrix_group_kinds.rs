@@ -5,10 +5,8 @@ use super::blocks::{blocks_of_cells, gathers_first, statements};
 use super::component_products::{
     Quadrature, RolledBlock, evaluations, first_insns, roll_block, tile_of_points,
 };
-use super::fragments::{
-    Axes, CELLS, Fragment, Nest, Product, TILE, exactly, fragment, lay_out_of, lay_out_spread_table, product,
-    tiled,
-};
+use super::fragments::{Axes, CELLS, Fragment, Nest, Product, exactly};
+use super::instruction::{Kept, MatrixInstruction};
 use super::matrix_cells::row_length;
 use super::matrix_group_orbits::{Ends, Plan, Rolled, quadrature, refusal};
 use super::matrix_groups::MatrixGroups;
@@ -17,7 +15,6 @@ use crate::strategy::Stopped;
 use kingpost_forms::program::CellProgram;
 use kingpost_ir::{AddressSpace, Affine, Atom, AxisTag, InameId, Kernel};
 use kingpost_primitives::ScheduleSteps;
-use kingpost_primitives::intrinsics::MMA_M16N8K8_F64;
 use kingpost_primitives::primitives::{
     AliasStorage, CropTable, DeclareCallee, JoinArrayAxes, JoinArrays, PadArray, PrefetchArray,
     ReplaceWithIntrinsic, ReverseIname, SetAddressSpace, TransposeArrayAxes,
@@ -36,9 +33,9 @@ const KIND_DOFS: i64 = 84;
 
 impl MatrixGroups {
     /// A sub-group for each kind of modes, for [orbits](super::InOrbits).
-    pub(super) fn of_kinds(program: &CellProgram) -> Option<Self> {
+    pub(super) fn of_kinds(program: &CellProgram, instruction: MatrixInstruction) -> Option<Self> {
         let pays = program.results.iter().any(|r| r.components > 1 && r.count >= KIND_DOFS);
-        pays.then(|| Self { kinds: true, ..Self::default() })
+        (pays && instruction.is_default()).then(|| Self { kinds: true, instruction, ..Self::default() })
     }
 }
 
@@ -73,13 +70,13 @@ impl Plan<'_> {
         let digits = self.roll_kinds(s, &mut parts, loops)?;
         let kind_zero = s.roll(statements(s.kernel(), rolled.zero.name()), "kind_zero")?;
         let found = "a table multiplies some components only, or a derivative is zero in a block of modes";
-        let of_kind = parts
-            .blocks
-            .first()
-            .and_then(|b| quadrature(s.kernel(), b, &parts, (self.args.instruction, b.block.points / TILE)));
+        let instruction = self.args.instruction;
+        let of_kind = parts.blocks.first().and_then(|b| {
+            quadrature(s.kernel(), b, &parts, (instruction, b.block.points / instruction.tile()))
+        });
         let Some(of_kind) = of_kind else { return Err(refusal(s.kernel(), found).into()) };
         let of_block = roll_block(s, &of_kind)?;
-        parts.pad(s, self.args.instruction, &result.zero)?;
+        parts.pad(s, instruction, &result.zero)?;
 
         // loops over the cells of a block: for the gather, the geometry, the products, the scatter
         let order = gathers_first(s, &cell, program)?;
@@ -100,11 +97,14 @@ impl Plan<'_> {
         s.reorder([&kind_zero, &rolled.zero, &zero, &result.zero])?;
         axes.sub_groups.push(kind_zero);
         axes.add_components(&rolled.zero);
-        axes.add(fragment(s, &Nest { cells: zero, columns: result.zero.clone() }, true)?);
+        axes.add(instruction.rows(s, &Nest { cells: zero, columns: result.zero.clone() }, true)?);
         let nest = Nest { cells: combine, columns: parts.combine.clone() };
-        shared_nest(s, &nest, parts.members, &rolled.combine, None, &mut axes)?;
+        s.reorder([&rolled.combine, &nest.cells, &nest.columns])?;
+        let combined = instruction.terms(s, &nest)?;
+        axes.unrolled.push(rolled.combine.clone());
+        shared(s, combined, (instruction, parts.members), &mut axes)?;
         let factors = kind_products(s, &of_kind, &of_block, &digits, &modes, &mut axes)?;
-        let exchanged = exchange(s, &parts, &rolled, separate, factors, &mut axes)?;
+        let exchanged = exchange(s, (&parts, instruction), &rolled, separate, factors, &mut axes)?;
         self.ends(s, &Ends { gather: cell, geometry, commit, rest }, &rolled, &mut axes)?;
         Ok(self.place_kinds(s, &parts, &block, &axes, &exchanged)?)
     }
@@ -112,7 +112,8 @@ impl Plan<'_> {
     /// Combinations, and a loop for each kind of modes, of which all have as many.
     fn equal_kinds(&self, s: &mut Schedule) -> Result<(Parts, Vec<Loop>), Stopped> {
         let before = s.clone();
-        let (parts, loops) = combined(s, self.program, self.gather, self.orbits, TILE)?;
+        let (parts, loops) =
+            combined(s, self.program, self.gather, self.orbits, self.args.instruction.tile())?;
         let sizes: Vec<i64> = loops.iter().filter_map(|quad| length_of(s.kernel(), quad)).collect();
         let most = sizes.iter().copied().fold(0, i64::max);
         let (parts, loops) = match sizes.iter().all(|size| *size == most) {
@@ -190,7 +191,9 @@ impl Plan<'_> {
         let (g, result) = (self.gather, &self.program.results[0]);
         let Exchanged { combinations, factors, results } = exchanged;
         s.apply(JoinArrayAxes { var: String::from(&result.array), axis: 1 })?;
-        let columns = parts.members * tiled(parts.orbits);
+        let instruction = self.args.instruction;
+        instruction.set_width(s)?;
+        let columns = parts.members * instruction.tiled(parts.orbits);
         for (array, columns) in [(&g.array, g.count), (&result.array, columns)] {
             s.apply(TransposeArrayAxes { var: array.into(), order: vec![2, 0, 1] })?;
             s.apply(PadArray::new(array, 2, row_length(columns) - columns))?;
@@ -210,31 +213,39 @@ impl Plan<'_> {
         s.apply(AliasStorage::new([&g.array, results], s.fresh("cell_values")))?;
         let of_modes = [combinations, factors, &result.array].into_iter().chain(&axes.of_rest);
         s.apply(AliasStorage::new(of_modes, s.fresh("mode_values")))?;
-        s.apply(DeclareCallee::new(MMA_M16N8K8_F64))?;
+        let (callee, name) = instruction.callee();
+        s.apply(DeclareCallee::new(callee))?;
         for call in &axes.calls {
-            s.apply(ReplaceWithIntrinsic::new([call], "mma_m16n8k8_f64"))?;
+            s.apply(ReplaceWithIntrinsic::new([call], name))?;
         }
         s.tag_all(&axes.unrolled, AxisTag::Unrolled)
     }
 }
 
-/// A nest over cells and orbits that all sub-groups share: parts of a tile belong to one each.
-fn shared_nest(
+/// Shares what lies over cells and orbits among the sub-groups of all kinds: parts of a tile, or of terms,
+/// belong to one each.
+fn shared(
     s: &mut Schedule,
-    nest: &Nest,
-    kinds: i64,
-    component: &Loop,
-    inner: Option<&Loop>,
+    fragment: Fragment,
+    (instruction, kinds): (MatrixInstruction, i64),
     axes: &mut Axes,
 ) -> Result<(), TransformError> {
-    s.reorder([component, &nest.cells, &nest.columns].into_iter().chain(inner))?;
-    let Fragment { lanes, own } = fragment(s, nest, true)?;
-    let [tile, half, part] = exactly(s, own, "tiles and parts of a fragment")?;
-    let pair = s.join(&half, &part)?;
-    let [round, sub_group] = s.split_as(&pair, kinds, ["pair_round", "pair_sub_group"])?;
+    let Fragment { lanes, mut own } = fragment;
+    let parts = match instruction {
+        MatrixInstruction::MmaM16n8k8 => {
+            let [half, part] = exactly(s, own.split_off(own.len().saturating_sub(2)), "parts of a tile")?;
+            s.join(&half, &part)?
+        }
+        MatrixInstruction::Mfma16x16x4 => {
+            let [part] = exactly(s, own.split_off(own.len().saturating_sub(1)), "parts of a tile")?;
+            part
+        }
+    };
+    let [round, sub_group] = s.split_as(&parts, kinds, ["pair_round", "pair_sub_group"])?;
     axes.items.push(lanes);
     axes.sub_groups.push(sub_group);
-    axes.unrolled.extend([component.clone(), tile, round]);
+    axes.unrolled.extend(own);
+    axes.unrolled.push(round);
     Ok(())
 }
 
@@ -248,7 +259,7 @@ fn kind_products(
     cells: &Loop,
     axes: &mut Axes,
 ) -> Result<Array, TransformError> {
-    let Quadrature { block, evaluated, products, .. } = quadrature;
+    let Quadrature { block, evaluated, products, instruction, .. } = quadrature;
     let point = &block.quad;
     for array in rolled.values().chain(&rolled.factors) {
         s.expand(array, kinds)?;
@@ -267,19 +278,19 @@ fn kind_products(
     let [evaluate, values, multiply] = exactly(s, nests, "evaluations, points and products")?;
     s.reorder([&rolled.init, cells, point])?;
     axes.add_components(&rolled.init);
-    axes.add(fragment(s, &Nest { cells: cells.clone(), columns: point.clone() }, true)?);
+    axes.add(instruction.rows(s, &Nest { cells: cells.clone(), columns: point.clone() }, true)?);
     let mut calls = evaluations(s, quadrature, rolled, &[evaluate], axes)?;
-    axes.add(fragment(s, &values, true)?);
+    axes.add(instruction.rows(s, &values, true)?);
     calls.extend(kind_sums(s, quadrature, &rolled.multiply, kinds, &multiply, axes)?);
     for array in rolled.values() {
-        lay_out_of(s, array, 2, true, true)?;
+        instruction.lay_out(s, array, 2, true, Kept::Results)?;
         axes.fragments.push(array.clone());
     }
     for factors in &rolled.factors {
-        lay_out_of(s, factors, 2, true, false)?;
+        instruction.lay_out(s, factors, 2, true, Kept::Local)?;
     }
     for table in &products.tables {
-        lay_out_spread_table(s, table, 1)?;
+        instruction.lay_out_table(s, table, 1, false)?;
     }
     for (nest, insns) in calls {
         nest.to_calls(s, &insns, axes)?;
@@ -328,7 +339,8 @@ fn kind_sums(
         axes.sub_groups.push(own_combinations(s, owners, &insn)?);
         let (part, columns) =
             tile_of_points(s, &Nest { cells: cells.clone(), columns }, true, quadrature.instruction)?;
-        let nest = product(s, &cells, &rows, &columns, false)?;
+        let columns = Nest { cells, columns };
+        let nest = quadrature.instruction.transposed(s, &columns, &rows)?;
         for inner in part.iter().chain(&nest.tiles) {
             s.interchange(&component, inner)?;
         }
@@ -341,7 +353,7 @@ fn kind_sums(
 /// Results from the combinations that sub-groups hold, which are in local memory for it, too.
 fn exchange(
     s: &mut Schedule,
-    parts: &Parts,
+    (parts, instruction): (&Parts, MatrixInstruction),
     rolled: &Rolled,
     cells: Loop,
     factors: Array,
@@ -355,13 +367,16 @@ fn exchange(
     s.reorder([&kind, &component, &own, &columns])?;
     axes.sub_groups.push(kind);
     axes.add_components(&component);
-    axes.add(fragment(s, &Nest { cells: own, columns }, true)?);
+    axes.add(instruction.rows(s, &Nest { cells: own, columns }, true)?);
     let nest = Nest { cells, columns: parts.separate.clone() };
-    shared_nest(s, &nest, parts.members, &rolled.separate, Some(&parts.member), axes)?;
+    s.reorder([&rolled.separate, &nest.cells, &nest.columns, &parts.member])?;
+    let separated = instruction.rows(s, &nest, true)?;
+    axes.unrolled.push(rolled.separate.clone());
+    shared(s, separated, (instruction, parts.members), axes)?;
     axes.unrolled.extend([once, parts.member.clone()]);
-    lay_out_of(s, &combinations, 2, true, false)?;
-    lay_out_of(s, &results, 2, true, false)?;
-    lay_out_of(s, &held, 2, true, true)?;
+    for (array, kept) in [(&combinations, Kept::Local), (&results, Kept::Local), (&held, Kept::Results)] {
+        instruction.lay_out(s, array, 2, true, kept)?;
+    }
     axes.fragments.push(held);
     Ok(Exchanged { combinations, factors, results })
 }

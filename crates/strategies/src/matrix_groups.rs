@@ -176,9 +176,7 @@ impl MatrixGroups {
     fn check(&self) -> Result<(), StrategyError> {
         if !self.instruction.is_default() && (self.short_terms || self.kinds) {
             let reason =
-                "short terms and kinds of modes are of `mma_m16n8k8`: wavefronts multiply four terms at a \
-                          time; leave `short_terms` and `kinds` out"
-                    .into();
+                "wavefronts multiply four terms at a time; leave `short_terms` and `kinds` out".into();
             return Err(StrategyError::Unsuited { strategy: Self::NAME, reason });
         }
         let Some(found) = self.shared_points else { return Ok(()) };
@@ -260,10 +258,10 @@ impl Strategy for MatrixGroups {
     }
 
     fn candidates(question: &Question<'_>) -> Vec<Self> {
-        let Some(program) = question.form.program().ok().filter(|_| question.has_matrix_instructions) else {
+        let (Some(instruction), Ok(program)) = (question.matrix_instruction, question.form.program()) else {
             return Vec::new();
         };
-        Self::that_pay(question.form.kernel(), &program)
+        Self::that_pay(question.form.kernel(), &program, instruction)
     }
 
     fn with_parts(&self, parts: &[u64]) -> Option<Self> {
@@ -315,25 +313,33 @@ impl MatrixGroups {
     /// for [`RESIDENT_SUB_GROUPS`], one for all, and some that share points, each also with
     /// instructions of half the length where the last degrees of freedom are as few; nothing where
     /// there are too few of them.
-    pub(super) fn that_pay(kernel: &Kernel, program: &CellProgram) -> Vec<Self> {
+    pub(super) fn that_pay(
+        kernel: &Kernel,
+        program: &CellProgram,
+        instruction: MatrixInstruction,
+    ) -> Vec<Self> {
         if matrix_group_dofs(kernel, program).is_none_or(|n| n < MATRIX_GROUP_DOFS) {
             return Vec::new();
         }
         let shapes = program.results.iter().map(|r| (r.components, r.count));
         let Some((components, count)) = shapes.max() else { return Vec::new() };
         let groups = u32::try_from((RESIDENT_SUB_GROUPS / components.max(1)).max(1)).ok();
-        let own = Self::default();
-        let mut shapes = vec![own.clone(), Self { resident_groups: groups, ..own.clone() }];
-        // sixteen cells, 32 work-items, degrees of freedom in tiles of eight
-        if components * ((count + 7) / 8) * 4 <= HELD_RESULTS {
-            let alone = Self { one_sub_group: true, ..own.clone() };
-            shapes.extend([alone.clone(), Self { resident_groups: Some(RESIDENT_ALONE), ..alone }]);
-        }
+        let own = Self { instruction, ..Self::default() };
+        let alone = Self { one_sub_group: true, ..own.clone() };
+        let is_held = components * instruction.tiled(count) * CELLS / instruction.lanes() <= HELD_RESULTS;
+        // of the registers of wavefronts nothing was measured
+        let has_limits = instruction.is_default();
+        let mut shapes = vec![own.clone()];
+        shapes.extend(has_limits.then(|| Self { resident_groups: groups, ..own.clone() }));
+        shapes.extend(is_held.then(|| alone.clone()));
+        let few = || Self { resident_groups: Some(RESIDENT_ALONE), ..alone };
+        shapes.extend((is_held && has_limits).then(few));
         // two components leave no scheduler without work
         if components % 2 == 1 {
             shapes.push(Self { shared_points: Some(SHARING_SUB_GROUPS), ..own });
         }
-        let lengths: &[bool] = if (1..=4).contains(&(count % 8)) { &[false, true] } else { &[false] };
+        let has_short = instruction.is_default() && (1..=4).contains(&(count % 8));
+        let lengths: &[bool] = if has_short { &[false, true] } else { &[false] };
         let of = |short: &bool, shape: &Self| Self { short_terms: *short, ..shape.clone() };
         lengths.iter().flat_map(|short| shapes.iter().map(|shape| of(short, shape))).collect()
     }

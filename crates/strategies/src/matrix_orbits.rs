@@ -60,7 +60,15 @@ pub(super) fn matrix_orbits(on: &mut Work<'_>, args: &MatrixCells, orbits: &[Orb
 /// The sizes of a kernel that `matrix_orbits` can map.
 #[must_use]
 pub fn matrix_orbit_sizes(kernel: &Kernel, program: &CellProgram, orbits: &[Orbits]) -> Option<MatrixSizes> {
-    let instruction = MatrixInstruction::MmaM16n8k8;
+    orbit_sizes_for(MatrixInstruction::MmaM16n8k8, kernel, program, orbits)
+}
+
+pub(super) fn orbit_sizes_for(
+    instruction: MatrixInstruction,
+    kernel: &Kernel,
+    program: &CellProgram,
+    orbits: &[Orbits],
+) -> Option<MatrixSizes> {
     scalar_gather(kernel, program).ok()?;
     let terms = |s: &mut Schedule| program.blocks.iter().try_for_each(|b| split_terms(s, b).map(drop));
     let kernel = trial(kernel, terms)?;

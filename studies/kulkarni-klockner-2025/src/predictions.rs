@@ -3,6 +3,7 @@
 use clap::Args;
 use kingpost::Mapping;
 use kingpost::autotune::{DeviceModel, Objective, best_of_each, known_devices};
+use kingpost::codegen::Target;
 use kingpost::files;
 use kingpost::forms::numbering::NumberingOrder;
 use kingpost::forms::quadrature::QuadratureScheme;
@@ -170,7 +171,7 @@ fn trials(cases: &[FormCase], records: &[&Record], kept: &[Trial]) -> (Vec<Trial
         let is_in_order = |r: &&Record| FormCase::order_of(&r.workload) == case.order();
         let records: Vec<&Record> = unknown.iter().map(|(r, _)| **r).filter(is_in_order).collect();
         let mappings: Vec<Mapping> = records.iter().map(|r| r.parameters.clone()).collect();
-        let demands = demands(case, &mappings);
+        let demands = demands(case, &mappings, Target::Cuda);
         records.into_iter().zip(demands)
     });
     let counted = counted.filter_map(|(record, demand)| {

@@ -7,7 +7,8 @@ use kingpost_analysis::polyhedral::Polyhedral;
 use kingpost_ir::neutral::neutral;
 use kingpost_ir::{
     Access, AddressSpace, Affine, Assumption, BinaryOp, BlockLists, Constraint, Direction, ExclusiveItems,
-    Expr, InameId, InsnId, InverseLists, Kernel, ScalarType, UpdateOp, VarId, VarKind, Variable, WriteOp,
+    Expr, InameId, Insn, InsnId, InverseLists, Kernel, ScalarType, UpdateOp, VarId, VarKind, Variable,
+    WriteOp,
 };
 use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::expected::Expected;
@@ -245,18 +246,10 @@ impl Primitive for ListElements {
         self.check_exclusive()?;
         check_no_rule(kernel, var)?;
         let inside = insns_of(body_of(kernel, at)?);
-        let (mut insns, mut maps, mut updates) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
-        let (mut read, mut atomic) = (false, false);
+        let (mut insns, mut maps, mut uses) = (Vec::new(), BTreeSet::new(), Uses::default());
         for s in inside {
             let insn = &kernel.insns[s];
-            let reads = insn.reads();
-            let mut accesses: Vec<&Access> = reads.iter().copied().filter(|a| a.var == var).collect();
-            read |= !accesses.is_empty();
-            if insn.lhs.var == var {
-                accesses.push(&insn.lhs);
-                updates.insert(insn.op);
-                atomic |= insn.is_atomic();
-            }
+            let accesses = uses.of(insn, var);
             for access in &accesses {
                 let (map, row) =
                     THROUGH_MAP.find(through(kernel, access, poly.loops(s)), || stray(kernel, s, var))?;
@@ -271,7 +264,8 @@ impl Primitive for ListElements {
             })?;
             insns.push(s);
         }
-        let op = one_use(kernel, var, read, &updates)?;
+        let op = uses.one(kernel, var)?;
+        let atomic = uses.atomic;
         let one = maps.iter().next().filter(|_| maps.len() == 1);
         let map = *THROUGH_MAP.find(one, || {
             let found = if maps.is_empty() { "nothing" } else { "more than one map" };
@@ -408,41 +402,56 @@ fn stray(kernel: &Kernel, insn: InsnId, var: VarId) -> String {
     )
 }
 
-/// The operator of updates, if there are any.
-pub(super) fn one_use(
-    kernel: &Kernel,
-    var: VarId,
+/// How instructions use an array.
+#[derive(Default)]
+pub(super) struct Uses {
     read: bool,
-    writes: &BTreeSet<WriteOp>,
-) -> Result<Option<UpdateOp>, Refusal> {
-    let data = &kernel.vars[var];
-    let mut ops = BTreeSet::new();
-    for write in writes {
-        match write {
-            WriteOp::Assign => {
-                return Err(ONE_USE.unfit(format!("`{}` is assigned; needed updates", data.name)));
-            }
-            WriteOp::Update { op, .. } if !op.commutes() => {
-                let symbol = op.update_symbol();
-                return Err(ONE_USE.unfit(format!(
-                    "`{}` is updated by `{symbol}`, whose operands keep their order",
-                    data.name
-                )));
-            }
-            WriteOp::Update { op, .. } => ops.insert(*op),
-        };
+    writes: BTreeSet<WriteOp>,
+    /// Whether an update is atomic.
+    pub(super) atomic: bool,
+}
+
+impl Uses {
+    /// The accesses of an instruction to the array, which are counted.
+    pub(super) fn of<'k>(&mut self, insn: &'k Insn, var: VarId) -> Vec<&'k Access> {
+        let mut accesses: Vec<&Access> = insn.reads().into_iter().filter(|a| a.var == var).collect();
+        self.read |= !accesses.is_empty();
+        if insn.lhs.var == var {
+            accesses.push(&insn.lhs);
+            self.writes.insert(insn.op);
+            self.atomic |= insn.is_atomic();
+        }
+        accesses
     }
-    ONE_USE.require(ops.is_empty() || (!read && ops.len() == 1), || {
-        format!(
-            "`{}` is updated and read, or by two operators, in the loop; name a loop further inside",
-            data.name
-        )
-    })?;
-    let op = ops.into_iter().next();
-    GIVEN.require(op.is_none() || data.kind == VarKind::Argument(Direction::InOut), || {
-        format!("`{}` is no `inout` argument; a list may name elements that nothing else defines", data.name)
-    })?;
-    Ok(op)
+
+    /// The operator of updates, if there are any.
+    pub(super) fn one(&self, kernel: &Kernel, var: VarId) -> Result<Option<UpdateOp>, Refusal> {
+        let data = &kernel.vars[var];
+        let (name, mut ops) = (&data.name, BTreeSet::new());
+        for write in &self.writes {
+            match write {
+                WriteOp::Assign => {
+                    return Err(ONE_USE.unfit(format!("`{name}` is assigned; needed updates")));
+                }
+                WriteOp::Update { op, .. } if !op.commutes() => {
+                    let symbol = op.update_symbol();
+                    let found = format!("`{name}` is updated by `{symbol}`, whose operands keep their order");
+                    return Err(ONE_USE.unfit(found));
+                }
+                WriteOp::Update { op, .. } => ops.insert(*op),
+            };
+        }
+        ONE_USE.require(ops.is_empty() || (!self.read && ops.len() == 1), || {
+            format!(
+                "`{name}` is updated and read, or by two operators, in the loop; name a loop further inside"
+            )
+        })?;
+        let op = ops.into_iter().next();
+        GIVEN.require(op.is_none() || data.kind == VarKind::Argument(Direction::InOut), || {
+            format!("`{name}` is no `inout` argument; a list may name elements that nothing else defines")
+        })?;
+        Ok(op)
+    }
 }
 
 impl ListElements {

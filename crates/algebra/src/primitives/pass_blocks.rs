@@ -216,7 +216,8 @@ impl Primitive for PassBlocks {
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
         let is_map = |v: &Variable| {
-            v.kind == VarKind::Argument(Direction::In) && v.ty.is_exact() && v.shape.len() == 2
+            let has_columns = v.shape.len() == 2 && v.shape[1].as_constant().is_some();
+            v.kind == VarKind::Argument(Direction::In) && v.ty.is_exact() && has_columns
         };
         let map = p.of(&draw::vars(kernel, is_map))?;
         // places of which none is taken twice: a map that was drawn repeats no numbers

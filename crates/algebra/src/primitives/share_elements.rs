@@ -1,6 +1,6 @@
 //! Keeps the elements of an array that an iteration reaches through numbers in registers.
 
-use super::list_elements::one_use;
+use super::list_elements::Uses;
 use crate::listed_elements::{Sweep, put_around};
 use kingpost_analysis::Analysis;
 use kingpost_ir::neutral::neutral;
@@ -20,7 +20,6 @@ use kingpost_steps::schedule::Array;
 use kingpost_steps::tree::{body_of, insns_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::fmt;
 
 /// Lets an iteration of the loop `at` read, or update, each element of `var` once to which its column
@@ -127,18 +126,10 @@ impl Primitive for ShareElements {
         let (var, numbers) = (lookup::var(kernel, &self.var)?, lookup::var(kernel, &self.numbers)?);
         check_no_rule(kernel, var)?;
         let count = self.check_numbers(kernel, var, numbers)?;
-        let (mut insns, mut templates, mut updates) = (Vec::new(), Vec::new(), BTreeSet::new());
-        let (mut read, mut atomic) = (false, false);
+        let (mut insns, mut templates, mut uses) = (Vec::new(), Vec::new(), Uses::default());
         for s in insns_of(body_of(kernel, at)?) {
             let insn = &kernel.insns[s];
-            let reads = insn.reads();
-            let mut accesses: Vec<&Access> = reads.iter().copied().filter(|a| a.var == var).collect();
-            read |= !accesses.is_empty();
-            if insn.lhs.var == var {
-                accesses.push(&insn.lhs);
-                updates.insert(insn.op);
-                atomic |= insn.is_atomic();
-            }
+            let accesses = uses.of(insn, var);
             let through: Vec<Expr> =
                 accesses.iter().filter_map(|a| place_of(kernel, a, numbers, at)).map(|(_, e)| e).collect();
             if through.is_empty() {
@@ -150,7 +141,7 @@ impl Primitive for ShareElements {
             insns.push(s);
             templates.extend(through.into_iter().filter(|e| !templates.contains(e)).collect::<Vec<_>>());
         }
-        let op = one_use(kernel, var, read, &updates)?;
+        let op = uses.one(kernel, var)?;
         templates.dedup();
         let one = templates.first().filter(|_| templates.len() == 1);
         let template = THROUGH.find(one, || {
@@ -169,6 +160,7 @@ impl Primitive for ShareElements {
         };
         let temporary = lookup::made(kernel, None, &format!("{}_items", self.var), names)?;
         let template = template.clone();
+        let atomic = uses.atomic;
         Ok(Shared { at, var, numbers, count, insns, template, op, atomic, temporary })
     }
 
@@ -199,12 +191,11 @@ impl Primitive for ShareElements {
     }
 
     fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
-        let of = |rank, exact| {
-            draw::vars(kernel, move |v| {
-                matches!(v.kind, VarKind::Argument(_)) && v.ty.is_exact() == exact && v.shape.len() >= rank
-            })
-        };
-        let (numbers, arrays) = (p.of(&of(2, true))?, of(1, false));
+        let is_given = |v: &Variable| matches!(v.kind, VarKind::Argument(_));
+        let has_rows = |v: &Variable| v.shape.len() == 2 && v.shape[0].as_constant().is_some();
+        let numbers = draw::vars(kernel, |v| is_given(v) && v.ty.is_exact() && has_rows(v));
+        let arrays = draw::vars(kernel, |v| is_given(v) && !v.ty.is_exact() && !v.shape.is_empty());
+        let numbers = p.of(&numbers)?;
         let mut all = Vec::new();
         for at in draw::loops(kernel) {
             all.extend(arrays.iter().map(|var| Self::new(var, &at, &numbers)));

@@ -1,6 +1,7 @@
 //! Which mappings to try.
 
 use super::Candidate;
+use super::architecture::compute_units;
 use super::search::{CostModel, NoOccupancy, Ranked, SearchBounds, SearchSpace, staged_tilings};
 use crate::DeviceModel;
 use kingpost_fem::quadrature::QuadratureScheme;
@@ -8,13 +9,13 @@ use kingpost_forms::CellKernel;
 use kingpost_forms::Relowered;
 use kingpost_forms::program::{CellProgram, NotAnAction};
 use kingpost_ir::Kernel;
-use kingpost_ir::intrinsics::{self, MMA_M16N8K8_F64};
 use kingpost_run::Random;
 use kingpost_strategies::strategy::{Arguments, Question};
 use kingpost_strategies::tiling::{Tiling, TilingError, TilingParameters, staged_tiling_sizes, tiling_sizes};
 use kingpost_strategies::{
-    ConstantCells, FactorisedCells, FactorisedLines, FactorisedPlanes, MAX_KEPT, MultiLevelTiling,
-    STAGED_WORDS, StagedTiling, StoredFactors, StraightCells, strategies, with_modes, words_in_registers,
+    ConstantCells, FactorisedCells, FactorisedLines, FactorisedPlanes, MAX_KEPT, MatrixInstruction,
+    MultiLevelTiling, STAGED_WORDS, StagedTiling, StoredFactors, StraightCells, strategies, with_modes,
+    words_in_registers,
 };
 use kingpost_strategies::{Mapping, StrategySet};
 
@@ -172,7 +173,7 @@ pub fn candidates_of(
     if let Some(kernel) = with_fewer_modes(form) {
         // by matrix instructions, in orbits and with stored factors the form itself is mapped
         let with_modes =
-            found(Question { form: &kernel, is_card: false, has_matrix_instructions: false, local_bytes })?
+            found(Question { form: &kernel, is_card: false, matrix_instruction: None, ..of_device })?
                 .into_iter();
         all.extend(with_modes.map(|c| Candidate { parameters: c.parameters.with_modes(), ..c }));
     }
@@ -188,10 +189,15 @@ pub fn candidates_of(
 
 /// What strategies are asked of a form on a device.
 pub fn question<'q>(form: &'q dyn CellKernel, model: &DeviceModel, local_bytes: u64) -> Question<'q> {
-    let lanes = intrinsics::width(MMA_M16N8K8_F64);
-    let has_matrix_instructions =
-        model.occupancy.as_ref().is_some_and(|o| i64::try_from(o.sub_group) == Ok(lanes));
-    Question { form, is_card: model.is_card(), has_matrix_instructions, local_bytes }
+    let matrix_instruction = model.occupancy.and_then(|o| MatrixInstruction::of_width(o.sub_group));
+    let local_bytes = match (matrix_instruction, &model.occupancy) {
+        // there no group is given more than it declares
+        (Some(MatrixInstruction::Mfma16x16x4), Some(o)) => local_bytes.min(o.local_bytes_per_group),
+        (Some(MatrixInstruction::Mfma16x16x4 | MatrixInstruction::MmaM16n8k8) | None, _) => local_bytes,
+    };
+    let of_any = Question::of(form);
+    let compute_units = compute_units(&model.name).unwrap_or(of_any.compute_units); // as its field says
+    Question { is_card: model.is_card(), matrix_instruction, compute_units, local_bytes, ..of_any }
 }
 
 /// The scheme with the fewest points of each degree.
@@ -254,7 +260,7 @@ pub(super) fn usual_cells(form: &dyn CellKernel) -> Option<Mapping> {
 /// factors.
 #[must_use]
 pub fn factorised(form: &dyn CellKernel) -> Vec<Candidate> {
-    let question = Question { form, is_card: false, has_matrix_instructions: false, local_bytes: 0 };
+    let question = Question::of(form);
     let names = [FactorisedCells::NAME, FactorisedPlanes::NAME, FactorisedLines::NAME, StoredFactors::NAME];
     let rows = strategies().rows().filter(|row| names.contains(&row.name));
     rows.flat_map(|row| row.candidates(&question)).map(Candidate::unranked).collect()

@@ -126,8 +126,11 @@ pub enum Source {
     Sums,
     /// The best of the tilings that the cost model ranks.
     Ranked,
-    /// Matrix instructions of a processor on which nothing was timed.
+    /// Matrix instructions of a processor on which nothing was timed or predicted.
     Instructions,
+    /// What the throughput model predicts to be the fastest on a processor on which nothing was
+    /// timed.
+    Predicted(&'static str),
     /// Tables that are tensor products: sums axis by axis need the fewest operations.
     Factorised,
     /// Facets, of which a mesh has few, one at a time on a processor.
@@ -159,6 +162,9 @@ impl fmt::Display for Source {
             }
             Self::Ranked => f.write_str("ranked first by the cost model"),
             Self::Instructions => f.write_str("by matrix instructions; nothing was timed there"),
+            Self::Predicted(device) => {
+                write!(f, "predicted to be the fastest on an {device}; nothing was timed there")
+            }
             Self::Factorised => {
                 f.write_str("tables are tensor products; `kingpost tune` may find a better one")
             }
@@ -314,8 +320,7 @@ fn tuned(
 
 /// Whether the tables of a form are as fast in constant memory as in registers.
 fn fits_constant_cache(form: &dyn CellKernel) -> bool {
-    Question { form, is_card: true, has_matrix_instructions: false, local_bytes: 0 }
-        .tables_fit_constant_cache()
+    Question { is_card: true, ..Question::of(form) }.tables_fit_constant_cache()
 }
 
 /// Cells of a group in which `items` work-items share a cell: the fewest that leave the least part

@@ -62,7 +62,7 @@ pub fn candidates_on_mesh(
             found.extend(in_blocks(case));
         }
         found.extend(listed(case, model, local_bytes));
-        found.extend(with_dynamic_local(&case.lowered, &found));
+        found.extend(with_dynamic_local(&case.lowered, &found)); // none of wavefronts
     }
     Ok(found)
 }

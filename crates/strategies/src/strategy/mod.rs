@@ -15,6 +15,8 @@ mod work;
 pub use error::{MappingError, RefusedStep, Stopped, StrategyError};
 pub use work::{MappedKernel, Work};
 
+use crate::MatrixInstruction;
+use crate::matrix_cells::MULTIPROCESSORS;
 use crate::tiling::TilingSizes;
 use kingpost_forms::CellKernel;
 use kingpost_forms::lowering::{NoSymmetry, Orbits};
@@ -186,8 +188,11 @@ pub struct Question<'q> {
     pub form: &'q dyn CellKernel,
     /// Whether the device is a card: work-items in sub-groups, with registers for a cell.
     pub is_card: bool,
-    /// Whether its sub-groups are those of Kingpost's matrix instructions.
-    pub has_matrix_instructions: bool,
+    /// The matrix instruction of its sub-groups, if it has one.
+    pub matrix_instruction: Option<MatrixInstruction>,
+    /// Compute units, to each of which groups that take one block of cells after the other are
+    /// dealt; where a device's are not known, those of an H200.
+    pub compute_units: u64,
     /// Local memory of a group, bytes.
     pub local_bytes: u64,
 }
@@ -196,7 +201,14 @@ pub struct Question<'q> {
 /// 8.2, with the matrices of a whole action; H200, 2026-11-21).
 const CONSTANT_CACHE_BYTES: u64 = 16 << 10;
 
-impl Question<'_> {
+impl<'q> Question<'q> {
+    /// Of a device of which nothing is known.
+    #[must_use]
+    pub const fn of(form: &'q dyn CellKernel) -> Self {
+        let compute_units = MULTIPROCESSORS;
+        Self { form, is_card: false, matrix_instruction: None, compute_units, local_bytes: 0 }
+    }
+
     /// Whether the tables of the form are as fast in constant memory as in registers.
     #[must_use]
     pub fn tables_fit_constant_cache(&self) -> bool {

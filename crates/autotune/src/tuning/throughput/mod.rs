@@ -31,6 +31,11 @@ use std::sync::OnceLock;
 /// Bytes of a sector of global memory.
 const SECTOR: f64 = 32.0;
 
+/// Work-items of a sub-group of what was counted before they were said.
+const fn of_32() -> u64 {
+    32
+}
+
 /// What a launch asks for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Demand {
@@ -40,6 +45,9 @@ pub struct Demand {
     pub groups: f64,
     /// Bytes of local memory of a group.
     pub local_bytes: u64,
+    /// Work-items of a sub-group, in which instructions are counted.
+    #[serde(default = "of_32")]
+    pub sub_group: u64,
     /// Groups for which the kernel asks for registers, if it does.
     pub resident_groups: Option<u32>,
     /// Bytes that memory moves at least: of each array what groups touch, and not more than it has.
@@ -47,20 +55,25 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// Matrix instructions of a work-item, in those of 16 by 8 by 8: one with half the terms counts half.
+    /// Matrix instructions of a work-item, in those of 16 by 8 by 8 and of 16 by 16 by 4, which take as
+    /// many operations: one with half the terms, or of as many operations at half the rate, counts half.
     #[must_use]
     pub fn matrix_instructions(&self) -> f64 {
-        let terms = |name: &str| {
+        let part = |name: &str| {
+            if name.starts_with("mfma_16x16x4_f64") {
+                return Some(1.0);
+            }
             let rest = name.strip_prefix("mma_m16n8k")?;
-            rest.split('_').next()?.parse::<f64>().ok()
+            Some(rest.split('_').next()?.parse::<f64>().ok()? / 8.0)
         };
-        self.traffic.calls.iter().map(|(name, n)| n * terms(name).unwrap_or(0.0) / 8.0).sum()
+        self.traffic.calls.iter().map(|(name, n)| n * part(name).unwrap_or(0.0)).sum()
     }
 }
 
 /// Small meshes and the mesh that is timed, on which code is walked.
 pub struct SampleMeshes<'c> {
     case: &'c FormCase,
+    target: Target,
     /// For code that does not depend on the mesh.
     small: OnceLock<Option<Problem>>,
     /// For lists, whose room is that of this mesh.
@@ -92,10 +105,10 @@ impl Integers for Maps {
 }
 
 impl<'c> SampleMeshes<'c> {
-    /// Meshes for a case.
+    /// Meshes for a case, with code for a target.
     #[must_use]
-    pub fn new(case: &'c FormCase) -> Self {
-        Self { case, small: OnceLock::new(), measured: OnceLock::new() }
+    pub fn new(case: &'c FormCase, target: Target) -> Self {
+        Self { case, target, small: OnceLock::new(), measured: OnceLock::new() }
     }
 
     fn problem(&self, mapping: &Mapping) -> Option<&Problem> {
@@ -128,7 +141,7 @@ impl<'c> SampleMeshes<'c> {
         let mut memory = problem.memory.clone();
         set_up_maps(&definitions, &mut memory).map_err(|e| refused(&e))?;
         let placed = PlacedKernel::new(&kernel).map_err(|e| refused(&e))?;
-        let made = placed.program_and_codes(Target::Cuda, &Options::default());
+        let made = placed.program_and_codes(self.target, &Options::default());
         let (program, codes) = made.map_err(|e| refused(&e))?;
         let [code] = codes.as_slice() else { return Err(refused(&"a form takes several launches")) };
         let cells = self.case.workload.size as f64 / problem.mesh.n_cells() as f64;
@@ -166,16 +179,18 @@ impl Demand {
             traffic,
             groups: groups * cells,
             local_bytes: code.local_bytes,
+            sub_group: code.sub_group.width().into(),
             resident_groups: code.function.resident_groups,
             memory_bytes,
         })
     }
 }
 
-/// What mappings of a case ask for, each with the refusal of those that cannot be generated.
+/// What mappings of a case ask for in code for a target, each with the refusal of those that cannot be
+/// generated.
 #[must_use]
-pub fn demands(case: &FormCase, mappings: &[Mapping]) -> Vec<Result<Demand, Refusal>> {
-    let meshes = SampleMeshes::new(case);
+pub fn demands(case: &FormCase, mappings: &[Mapping], target: Target) -> Vec<Result<Demand, Refusal>> {
+    let meshes = SampleMeshes::new(case, target);
     mappings.par_iter().map(|mapping| meshes.demand(mapping)).collect()
 }
 
@@ -188,7 +203,8 @@ pub fn by_prediction(
     model: &ThroughputModel<'_>,
 ) -> Vec<Candidate<Mapping>> {
     let mappings: Vec<Mapping> = candidates.iter().map(|c| c.parameters.clone()).collect();
-    let verdicts = demands(case, &mappings).into_iter().map(|d| d.ok().map(|d| model.verdict(&d)));
+    let verdicts =
+        demands(case, &mappings, model.target()).into_iter().map(|d| d.ok().map(|d| model.verdict(&d)));
     let mut judged: Vec<(Option<Verdict>, Candidate<Mapping>)> = verdicts.zip(candidates).collect();
     judged.sort_by(|(a, _), (b, _)| match (a, b) {
         (Some(a), Some(b)) => a.order(b),

@@ -2,7 +2,9 @@
 
 use super::Demand;
 use crate::tuning::NoOccupancy;
+use kingpost_codegen::Target;
 use kingpost_runtime::{DeviceModel, Occupancy};
+use kingpost_strategies::MatrixInstruction;
 use std::cmp::Ordering;
 
 /// Seconds of an empty launch between two events (H200, 2026-11-21).
@@ -14,13 +16,14 @@ const CLOCK: f64 = 1.9e9;
 /// Bytes of a wavefront of local memory.
 const WAVEFRONT: f64 = 128.0;
 
-/// Operations of a fused multiply-add of a sub-group.
-const FUSED: f64 = 64.0;
+/// Work-items of the sub-groups of which [`HALF`] is a number.
+const WIDTH: f64 = 32.0;
 
 /// Fused multiply-adds that a quotient or a root takes.
 const FUNCTION: f64 = 15.0;
 
-/// Operations of `mma.m16n8k8`, and how many times the rate of others it has (H200, 2026-11-21).
+/// Operations of `mma.m16n8k8`, and how many times the rate of others it has (H200, 2026-11-21);
+/// `v_mfma_f64_16x16x4` has as many, at twice the rate, too (AMD's data sheets).
 const MATRIX: f64 = 2048.0;
 const MATRIX_RATE: f64 = 2.0;
 
@@ -44,9 +47,6 @@ const LEFT: f64 = 0.4;
 /// Part of the peak that arithmetic reaches.
 const REACHED: f64 = 0.7;
 
-/// Instructions of sub-groups that a unit issues for a fused multiply-add in double precision.
-const ISSUE: f64 = 3.0;
-
 /// How much longer issue takes for each thousand operations that stand in the code, which leave the
 /// instruction cache.
 const OF_CODE: f64 = 0.12;
@@ -58,19 +58,34 @@ const OVERLAP: f64 = 1.65;
 /// Sub-groups of a unit with which a launch takes twice the time of very many.
 const HALF: f64 = 0.75;
 
-/// Words of registers of a work-item, and those that it needs besides its values.
-const REGISTERS: u64 = 255;
+/// Words of registers that a work-item needs besides its values.
 const BESIDE: u64 = 16;
 
-/// Words of values beyond which they spill for sure: compilers compute some of them again.
-const SPILLED: u64 = 304;
-
-/// Words of registers of a unit, and work-items that it holds.
-const REGISTERS_OF_UNIT: f64 = 65_536.0;
+/// Work-items that a unit holds.
 const ITEMS_OF_UNIT: f64 = 2048.0;
 
-/// Bytes of local memory that a group takes besides its own.
-const RESERVED: f64 = 1024.0;
+/// What units hold and issue.
+#[derive(Clone, Copy, Debug)]
+struct Units {
+    /// Words of registers of a work-item.
+    registers: u64,
+    /// Words of values beyond which they spill for sure: compilers compute some of them again.
+    spilled: u64,
+    /// Words of registers of a unit.
+    registers_of_unit: f64,
+    /// Instructions of sub-groups that a unit issues for a fused multiply-add in double precision.
+    issue: f64,
+    /// Bytes of local memory that a group takes besides its own.
+    reserved: f64,
+}
+
+const NVIDIA: Units =
+    Units { registers: 255, spilled: 304, registers_of_unit: 65_536.0, issue: 3.0, reserved: 1024.0 };
+
+/// Half of the registers are accumulators, where values of others may stay; what else vector units do
+/// has the rate of double precision (AMD CDNA 2 and 3 white papers). Not measured.
+const AMD: Units =
+    Units { registers: 512, spilled: 608, registers_of_unit: 131_072.0, issue: 1.0, reserved: 0.0 };
 
 /// A prediction.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,11 +114,13 @@ impl Verdict {
 ///
 /// # Source
 /// Rates are those of the device's model. The constants of this file were fitted to 120 trials of 12
-/// cases on an H200 (results/h200/predictions.md).
+/// cases on an H200 (results/h200/predictions.md); of AMD's processors, none of which was measured, what
+/// units hold and issue is that of white papers.
 #[derive(Clone, Copy, Debug)]
 pub struct ThroughputModel<'m> {
     device: &'m DeviceModel,
     occupancy: &'m Occupancy,
+    units: Units,
 }
 
 impl<'m> ThroughputModel<'m> {
@@ -114,7 +131,18 @@ impl<'m> ThroughputModel<'m> {
     pub fn new(device: &'m DeviceModel) -> Result<Self, NoOccupancy> {
         let occupancy = device.occupancy.as_ref();
         let occupancy = occupancy.ok_or_else(|| NoOccupancy { device: device.name.clone() })?;
-        Ok(Self { device, occupancy })
+        let units = if Self::is_hip(occupancy) { AMD } else { NVIDIA };
+        Ok(Self { device, occupancy, units })
+    }
+
+    /// Whether sub-groups are AMD's wavefronts.
+    fn is_hip(occupancy: &Occupancy) -> bool {
+        MatrixInstruction::of_width(occupancy.sub_group) == Some(MatrixInstruction::Mfma16x16x4)
+    }
+
+    /// The target whose code is walked.
+    pub(super) fn target(&self) -> Target {
+        if Self::is_hip(self.occupancy) { Target::Hip } else { Target::Cuda }
     }
 
     /// What a launch takes.
@@ -122,11 +150,11 @@ impl<'m> ThroughputModel<'m> {
     pub fn verdict(&self, demand: &Demand) -> Verdict {
         let parts = self.parts(demand);
         let sum: f64 = parts.iter().map(|(_, seconds)| seconds.powf(OVERLAP)).sum();
-        let waiting = 1.0 + HALF / self.resident(demand);
+        let waiting = 1.0 + HALF / (self.resident(demand) * demand.sub_group as f64 / WIDTH);
         let longest = parts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(("nothing", 0.0));
         Verdict {
             seconds: LAUNCH + sum.powf(1.0 / OVERLAP) * waiting,
-            spills: demand.traffic.live_words > SPILLED,
+            spills: demand.traffic.live_words > self.units.spilled,
             longest,
         }
     }
@@ -138,6 +166,8 @@ impl<'m> ThroughputModel<'m> {
         let matrix = demand.matrix_instructions();
         let fused = t.arithmetic + FUNCTION * t.functions;
         let fp64 = self.device.fp64_flops_per_s;
+        // operations of a fused multiply-add of a sub-group
+        let operations = 2.0 * demand.sub_group as f64;
         let global = t.reads.sectors + t.writes.sectors + t.reductions.sectors;
         let instructions = t.reads.instructions + t.writes.instructions + t.reductions.instructions;
         let wavefronts = LEFT * t.local_wavefronts
@@ -151,12 +181,12 @@ impl<'m> ThroughputModel<'m> {
         let memory = self.device.dram_bytes_per_s;
         let fetched = 1.0 + OF_CODE * (t.code as f64 / 1000.0 - 1.0).max(0.0);
         [
-            ("arithmetic", (fused * FUSED + matrix * MATRIX / MATRIX_RATE) / (REACHED * fp64)),
+            ("arithmetic", (fused * operations + matrix * MATRIX / MATRIX_RATE) / (REACHED * fp64)),
             ("local memory", wavefronts * WAVEFRONT / local),
             ("memory", demand.memory_bytes / memory),
             ("cache", (t.reads.distinct + t.writes.distinct) * super::SECTOR / (CACHE_RATE * memory)),
             ("atomic updates", t.reductions.sectors / REDUCTIONS),
-            ("issue", fetched * (fused + issued) * FUSED / (ISSUE * fp64)),
+            ("issue", fetched * (fused + issued) * operations / (self.units.issue * fp64)),
         ]
     }
 
@@ -174,15 +204,16 @@ impl<'m> ThroughputModel<'m> {
     /// Sub-groups on a unit at a time.
     pub(super) fn resident(&self, demand: &Demand) -> f64 {
         let sub_groups = demand.traffic.sub_groups.max(1) as f64;
-        let items = sub_groups * self.occupancy.sub_group as f64;
-        let mut registers = (demand.traffic.live_words + BESIDE).min(REGISTERS) as f64;
+        let items = sub_groups * demand.sub_group as f64;
+        let Units { registers, registers_of_unit, reserved, .. } = self.units;
+        let mut registers = (demand.traffic.live_words + BESIDE).min(registers) as f64;
         if let Some(groups) = demand.resident_groups {
-            registers = registers.min(REGISTERS_OF_UNIT / (items * f64::from(groups)));
+            registers = registers.min(registers_of_unit / (items * f64::from(groups)));
         }
         let fitting = [
             self.occupancy.groups_per_unit as f64,
-            self.occupancy.local_bytes_per_unit as f64 / (demand.local_bytes as f64 + RESERVED),
-            REGISTERS_OF_UNIT / (registers * items),
+            self.occupancy.local_bytes_per_unit as f64 / (demand.local_bytes as f64 + reserved),
+            registers_of_unit / (registers * items),
             ITEMS_OF_UNIT / items,
         ];
         fitting.into_iter().fold(f64::INFINITY, f64::min).floor().max(1.0) * sub_groups

@@ -19,7 +19,7 @@ fn case(operator: Operator, dim: usize, degree: usize, divisions: usize) -> Form
 fn updates_are_those_of_the_launch() {
     let case = case(Operator::Mass, 2, 1, 40);
     let cells = case.workload.size as f64;
-    let demand = |mapping: &Mapping| SampleMeshes::new(&case).demand(mapping).unwrap();
+    let demand = |mapping: &Mapping| SampleMeshes::new(&case, Target::Cuda).demand(mapping).unwrap();
     let direct = demand(&Mapping::from(ConstantCells { cells: 128 }));
     let updates = direct.traffic.reductions.elements / cells;
     assert!((updates - 3.0).abs() < 0.01, "{updates} updates a cell");
@@ -65,7 +65,7 @@ fn numbering_by_dimension_touches_fewer_sectors() {
     let together = Mapping::from(StraightCells::new(32));
     let in_parts = together.with_parts(&case.lowered.entity_parts().unwrap()).unwrap();
     let sectors = |case: &FormCase, mapping: &Mapping| {
-        let demand = SampleMeshes::new(case).demand(mapping).unwrap();
+        let demand = SampleMeshes::new(case, Target::Cuda).demand(mapping).unwrap();
         demand.traffic.reductions.sectors / case.workload.size as f64
     };
     let [by_dimension, by_entity] = [&together, &in_parts].map(|mapping| sectors(&case, mapping));
@@ -82,7 +82,7 @@ fn transfers_by_entity_touch_fewer_sectors_of_numbers_by_entity() {
     let mapping = |parts: &[u64]| Mapping::from(StraightCells::new(32)).with_parts(parts).unwrap();
     let [by_dimension, by_entity] = [mapping(&[4, 6]), mapping(&[4, 1, 1, 1, 1, 1, 1])];
     let sectors = |case: &FormCase, mapping: &Mapping| {
-        let demand = SampleMeshes::new(case).demand(mapping).unwrap();
+        let demand = SampleMeshes::new(case, Target::Cuda).demand(mapping).unwrap();
         demand.traffic.reductions.sectors / case.workload.size as f64
     };
     let before = [&by_dimension, &by_entity].map(|mapping| sectors(&case, mapping));
@@ -104,7 +104,7 @@ fn transfers_by_entity_are_tried_where_numbers_are_by_entity() {
 #[test]
 fn a_matrix_instruction_of_half_the_terms_counts_half() {
     let case = case(Operator::Mass, 2, 1, 3);
-    let demand = SampleMeshes::new(&case).demand(&Mapping::single_cell()).unwrap();
+    let demand = SampleMeshes::new(&case, Target::Cuda).demand(&Mapping::single_cell()).unwrap();
     assert_eq!(demand.matrix_instructions(), 0.0);
     let calls = [("mma_m16n8k8_f64".to_owned(), 3.0), ("mma_m16n8k4_f64".to_owned(), 2.0)];
     let traffic = Traffic { calls: calls.into_iter().collect(), ..demand.traffic.clone() };
@@ -117,7 +117,8 @@ fn values_that_registers_do_not_hold_come_last() {
     let device = models.iter().find(|m| m.name == "H200").unwrap();
     let model = ThroughputModel::new(device).unwrap();
     let case = case(Operator::Laplace, 2, 2, 3);
-    let demand = SampleMeshes::new(&case).demand(&Mapping::from(StraightCells::new(32))).unwrap();
+    let demand =
+        SampleMeshes::new(&case, Target::Cuda).demand(&Mapping::from(StraightCells::new(32))).unwrap();
     // six degrees of freedom, six results and five numbers of the geometry in double precision
     assert!((20..64).contains(&demand.traffic.live_words), "{demand:?}");
     let fits = model.verdict(&demand);
