@@ -119,6 +119,14 @@ pub enum MeshError {
         /// The highest number supported.
         max: usize,
     },
+    /// Cells cannot be divided.
+    #[error("{cells} cells cannot be divided: {why}")]
+    NotRefined {
+        /// The number of cells.
+        cells: usize,
+        /// What they are, and what was needed.
+        why: &'static str,
+    },
     /// There is no memory for the mesh.
     #[error(transparent)]
     Memory(#[from] OutOfMemory),

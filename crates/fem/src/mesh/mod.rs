@@ -21,6 +21,7 @@ mod locality;
 mod metis;
 mod part;
 mod placement;
+mod refined;
 mod tags;
 mod unit;
 

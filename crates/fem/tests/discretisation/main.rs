@@ -10,4 +10,5 @@ mod mesh;
 mod metis;
 mod numbering;
 mod quadrature;
+mod refined;
 mod vtu;

@@ -335,6 +335,7 @@ fn by_element(source: MeshError, cells: &[Cell<'_>]) -> GmshError {
         | MeshError::Geometry { .. }
         | MeshError::Element(_)
         | MeshError::Divisions { .. }
+        | MeshError::NotRefined { .. }
         | MeshError::Memory(_) => GmshError::Mesh(source),
     }
 }
