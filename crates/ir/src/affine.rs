@@ -154,7 +154,7 @@ impl Affine {
     /// `floor(self / divisor)` for a positive divisor; exact multiples leave the floor.
     #[must_use]
     pub fn floor_div(&self, divisor: i64) -> Self {
-        debug_assert!(divisor > 0);
+        assert!(divisor > 0, "divisors are positive");
         if divisor <= 1 {
             return self.clone();
         }

@@ -132,7 +132,7 @@ impl Draw {
         };
         let predicate = plan.predicate.map(|k| self.condition(k));
         let insn = self.b.insn_mut(insn);
-        debug_assert!(matches!(insn.op, WriteOp::Assign | WriteOp::Update { atomic: false, .. }));
+        assert!(matches!(insn.op, WriteOp::Assign | WriteOp::Update { atomic: false, .. }));
         insn.predicate = predicate;
     }
 

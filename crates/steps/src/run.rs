@@ -73,7 +73,7 @@ impl Run<'_> {
     /// Makes the statements a call of the callee, which comes last in the kernel's table if it is
     /// new.
     pub fn mark(&self, kernel: &mut Kernel, callee: kingpost_ir::CalleeId) {
-        debug_assert!(callee.index() < kernel.callees.len());
+        assert!(callee.index() < kernel.callees.len());
         for insn in insns_of(self.nodes) {
             kernel.insns[insn].callee = Some(callee);
         }

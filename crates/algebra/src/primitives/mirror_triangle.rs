@@ -388,7 +388,7 @@ impl<'p> Uses<'p> {
             && range(columns)? == count
             && block.checked_mul(count).is_some_and(|n| n <= self.extent)
             && !loops.iter().any(mentions);
-        debug_assert_eq!(kernel.insns[id].lhs.var, self.var);
+        assert_eq!(kernel.insns[id].lhs.var, self.var);
         fits.then_some((rows, columns, count, [r, s]))
     }
 }

@@ -72,7 +72,7 @@ impl Pairs {
     /// The pairs in one iteration of the first loops around the source; `None` if they are not
     /// around the sink, or there are no such pairs.
     pub(super) fn within(&self, depth: usize) -> Option<Self> {
-        debug_assert!(self.unordered.is_empty(), "pairs of accesses are ordered by all of their loops");
+        assert!(self.unordered.is_empty(), "pairs of accesses are ordered by all of their loops");
         if self.common < depth {
             return None;
         }

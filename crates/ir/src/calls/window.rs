@@ -179,6 +179,6 @@ fn equations(parts: &[Parts], rank: usize) -> Vec<Equation> {
             equations.push(Equation { coefficients, value });
         }
     }
-    debug_assert!(equations.iter().all(|e| e.coefficients.len() == rank));
+    assert!(equations.iter().all(|e| e.coefficients.len() == rank));
     equations
 }

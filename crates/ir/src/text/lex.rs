@@ -94,7 +94,7 @@ fn blank(input: &mut Input<'_>) {
     let blanks = take_while::<_, _, ()>(0.., (' ', '\t', '\r')).void();
     let comment = ('#', take_while(0.., |c| c != '\n')).void();
     let skipped: Result<(), ()> = (blanks, opt(comment)).void().parse_next(input);
-    debug_assert!(skipped.is_ok(), "zero characters are enough");
+    assert!(skipped.is_ok(), "zero characters are enough");
 }
 
 fn token<'s>(input: &mut Input<'s>) -> winnow::Result<Kind<'s>, ()> {

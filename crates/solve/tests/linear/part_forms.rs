@@ -12,7 +12,7 @@ use kingpost_forms::form::{
 };
 use kingpost_forms::lowering::{LoweringOptions, MeshForm};
 use kingpost_runtime::{Device, buffer_of, download_values, open};
-use kingpost_sample::Random;
+use kingpost_sample::{Random, is_long_run};
 use kingpost_solve::{
     Arrays, Communicator, ConjugateGradients, Constraints, DeviceForm, FormOperator, FormPrograms, Halo,
     HostCommunicator, LinearOptions, Operator, PartForm, PartFormOperator, PartLayout, PartMesh, Partition,
@@ -254,16 +254,19 @@ fn parts_apply_what_the_whole_applies() {
     let names = ["c", "opencl", "c"];
     let pool = names.map(|name| open(name).unwrap());
     let devices = pool.each_ref().map(|device| &**device);
-    for (mesh, components, parts) in [
+    let cases = [
         (Mesh::unit_square(6).unwrap(), 2, 2),
         (tagged_square(6), 1, 2),
         (tagged_square(4), 2, 3),
         (Mesh::unit_square(3).unwrap(), 1, 3),
         (Mesh::unit_cube(2).unwrap(), 3, 2),
-    ] {
+    ];
+    for (k, (mesh, components, parts)) in cases.into_iter().enumerate() {
         let with_tags = How { has_jumps: true, has_tags: mesh.tags().is_some(), has_sums: false };
         let whole = Whole::new(mesh, components);
-        for how in [How::default(), How { has_sums: true, ..How::default() }, with_tags] {
+        let ways = [How::default(), How { has_sums: true, ..How::default() }, with_tags];
+        let taken = |way: &usize| is_long_run() || (way + k) % 2 == 0;
+        for how in (0..ways.len()).filter(taken).map(|way| ways[way]) {
             let expected = whole.on_one(devices[0], how);
             let found = whole.on_parts(&devices[..parts], how);
             // sums in another order, and a residual of 1e-12 times a condition below 1e4

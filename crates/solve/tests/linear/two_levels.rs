@@ -4,7 +4,7 @@
 
 use kingpost_fem::sparse::CsrPattern;
 use kingpost_runtime::{Device, buffer_of, download_values, open, upload_values};
-use kingpost_sample::Random;
+use kingpost_sample::{Random, is_long_run};
 use kingpost_solve::{
     Chebyshev, ChebyshevPreconditioner, CoarseLevel, Communicator, ConjugateGradients, Diagonal, Eigenvalues,
     HostCommunicator, Interpolation, LinearOptions, LinearReport, Operator, PartLayout, PartRows,
@@ -129,7 +129,7 @@ fn parts_take_the_iterations_of_one_device() {
     let (whole, entries) = chain(FINE, 1.0);
     for has_coarse in [false, true] {
         let mut iterations = Vec::new();
-        for parts in 1..=3 {
+        for parts in (1..=3).filter(|parts| is_long_run() || *parts != 2) {
             let all = HostCommunicator::of_devices(&devices[..parts]).into_iter().zip(devices);
             let of_part = |(communicator, device): (HostCommunicator<'_>, &dyn Device)| {
                 solved(device, &communicator, has_coarse, &b)
@@ -146,7 +146,7 @@ fn parts_take_the_iterations_of_one_device() {
                 assert!((product - right).abs() <= 1e-8, "{parts} parts, row {row}: {product} for {right}");
             }
         }
-        assert_eq!(iterations, [iterations[0]; 3], "{has_coarse}");
+        assert!(iterations.iter().all(|n| *n == iterations[0]), "{has_coarse}: {iterations:?}");
         assert!(!has_coarse || iterations[0] <= 16, "{iterations:?}");
     }
 }

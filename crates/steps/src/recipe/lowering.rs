@@ -28,7 +28,7 @@ impl Lowering {
     /// Of a name and an argument, which are words of letters, digits and `_`.
     #[must_use]
     pub fn new(name: &'static str, argument: Option<String>) -> Self {
-        debug_assert!(is_word(name) && argument.as_deref().is_none_or(is_word), "{name} {argument:?}");
+        assert!(is_word(name) && argument.as_deref().is_none_or(is_word), "{name} {argument:?}");
         Self { name: name.into(), argument }
     }
 

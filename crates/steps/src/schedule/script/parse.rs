@@ -51,7 +51,7 @@ pub(super) fn lines(text: &str, start: usize) -> (Vec<Line>, Vec<ParseError>) {
     let (mut found, mut errors) = (Vec::new(), Vec::new());
     loop {
         let skipped: Parsed<()> = gap(&mut input);
-        debug_assert!(skipped.is_ok(), "zero characters are enough");
+        assert!(skipped.is_ok(), "zero characters are enough");
         if input.is_empty() {
             return (found, errors);
         }
@@ -61,7 +61,7 @@ pub(super) fn lines(text: &str, start: usize) -> (Vec<Line>, Vec<ParseError>) {
                 let at = input.current_token_start();
                 errors.push(describe(text, at, &error));
                 let rest: Parsed<&str> = take_till(0.., '\n').parse_next(&mut input);
-                debug_assert!(rest.is_ok(), "zero characters are enough");
+                assert!(rest.is_ok(), "zero characters are enough");
             }
         }
     }
