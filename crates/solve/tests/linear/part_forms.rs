@@ -265,7 +265,7 @@ fn parts_apply_what_the_whole_applies() {
         let with_tags = How { has_jumps: true, has_tags: mesh.tags().is_some(), has_sums: false };
         let whole = Whole::new(mesh, components);
         let ways = [How::default(), How { has_sums: true, ..How::default() }, with_tags];
-        let taken = |way: &usize| is_long_run() || (way + k) % 2 == 0;
+        let taken = |way: &usize| is_long_run() || (way + k).is_multiple_of(2);
         for how in (0..ways.len()).filter(taken).map(|way| ways[way]) {
             let expected = whole.on_one(devices[0], how);
             let found = whole.on_parts(&devices[..parts], how);
