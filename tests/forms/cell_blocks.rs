@@ -104,7 +104,7 @@ fn meshes_without_blocks_are_refused() {
     let error = set_up(&*open("c").unwrap(), &definitions, &mut problem.memory.clone()).unwrap_err();
     assert!(matches!(error, SetUpError::Unlike(_)), "{dim}: {error}");
     let error = check_room(&definitions, &problem.memory).unwrap_err();
-    assert!(error.to_string().contains("take a mapping without blocks"), "{error}");
+    assert!(error.to_string().contains("or a mapping without blocks"), "{error}");
 }
 
 /// Blocks of the mesh by vertices whose degrees of freedom do not repeat the pattern.

@@ -108,6 +108,8 @@ fn solvers_compile() {
             ("ROOM", "512"),
             ("TEAMS", "4"),
             ("SHIFT", "2"),
+            ("MARKS", "8"),
+            ("COUNT", "16"),
         ];
         let text = std::fs::read_to_string(path).unwrap();
         let text = open.iter().chain(&blocks).fold(text, |text, (name, value)| text.replace(name, value));

@@ -2,7 +2,8 @@
 //! tables, and all work-items share the pointwise group.
 
 use super::fragments::{Axes, CELLS, Nest, Product, exactly, short_product};
-use super::instruction::{Kept, MatrixInstruction};
+use super::instruction::MatrixInstruction;
+use super::instruction_loops::Kept;
 use kingpost_forms::program::{Block, Evaluation, Products};
 use kingpost_ir::{AddressSpace, Expr, Kernel, VarId};
 use kingpost_primitives::ScheduleSteps;

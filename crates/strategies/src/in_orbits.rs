@@ -1,12 +1,12 @@
 //! Degrees of freedom combined in orbits of symmetric vertices.
 
-use super::matrix_cells::{MULTIPROCESSORS, MatrixCells};
+use super::matrix_cells::MatrixCells;
 use super::matrix_groups::MatrixGroups;
 use super::matrix_orbits::orbit_sizes_for;
 use super::modes::{table_products, with_modes};
 use super::staged_cells::{STRAIGHT_PRODUCTS, StraightCells};
 use crate::strategy::mapping::Mapping;
-use crate::strategy::{Arguments, Combinator, CombinedOrbits, Question, Stopped, Work};
+use crate::strategy::{Arguments, Combinator, CombinedOrbits, MULTIPROCESSORS, Question, Stopped, Work};
 use kingpost_forms::CellKernel;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -22,6 +22,7 @@ mod fragments;
 mod hole_values;
 mod in_orbits;
 mod instruction;
+mod instruction_loops;
 mod line_tables;
 mod listed_cells;
 mod loop_lanes;

@@ -107,9 +107,6 @@ const TRIED_AHEAD: [[u64; 2]; 2] = [[8, 132], [12, 132]];
 /// units, in one group or several, and half of them where local memory holds no more.
 const TRIED_WAVEFRONTS: [[u64; 2]; 5] = [[4, 1], [2, 2], [1, 4], [2, 1], [1, 2]];
 
-/// Groups of a launch that are one a multiprocessor.
-pub(crate) const MULTIPROCESSORS: u64 = 132;
-
 /// Fewest degrees of freedom of a cell for which matrix instructions pay: the Laplace operator
 /// takes 692 µs by them on 2-D P5, with 21, and 541 µs in straight-line code, and on P6, with 28,
 /// 934 µs and 1112 µs (results/h200/tuned.jsonl).

@@ -6,7 +6,8 @@ use super::component_products::{
     Quadrature, RolledBlock, evaluations, first_insns, roll_block, tile_of_points,
 };
 use super::fragments::{Axes, CELLS, Fragment, Nest, Product, exactly};
-use super::instruction::{Kept, MatrixInstruction};
+use super::instruction::MatrixInstruction;
+use super::instruction_loops::Kept;
 use super::matrix_cells::row_length;
 use super::matrix_group_orbits::{Ends, Plan, Rolled, quadrature, refusal};
 use super::matrix_groups::MatrixGroups;

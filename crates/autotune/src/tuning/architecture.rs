@@ -2,9 +2,10 @@
 
 use super::candidates::question;
 use super::known::{Known, Source};
+use super::processors::name_of;
 use super::throughput::{ThroughputModel, by_prediction};
 use super::{Candidate, CaseError, CaseMesh, FormCase, NoOccupancy};
-use crate::{DeviceModel, DeviceModelError, known_devices};
+use crate::{DeviceModel, DeviceModelError};
 use kingpost_forms::CellKernel;
 use kingpost_forms::lowering::LoweredForm;
 use kingpost_strategies::strategy::{Arguments, Question};
@@ -12,9 +13,7 @@ use kingpost_strategies::{
     InOrbits, Mapping, MatrixCells, MatrixGroups, StraightCells, Strategy, strategies, with_modes,
 };
 
-/// A processor without a device: what its compiler calls it, the name of its model, and its compute
-/// units.
-const PROCESSORS: [(&str, &str, u64); 2] = [("gfx90a", "MI250X GCD", 110), ("gfx942", "MI300X", 304)];
+pub use super::processors::{model_of, processors};
 
 /// Why a processor has no mappings.
 #[derive(Debug, thiserror::Error)]
@@ -25,27 +24,6 @@ pub enum ProcessorError {
     /// Its model does not say what bounds the work in flight.
     #[error(transparent)]
     Occupancy(#[from] NoOccupancy),
-}
-
-/// The processors for which [`for_processor`] knows more than one cell a work-item.
-pub fn processors() -> impl Iterator<Item = &'static str> {
-    PROCESSORS.into_iter().map(|(arch, ..)| arch)
-}
-
-/// The model of a processor by what its compiler calls it.
-///
-/// # Errors
-/// The models cannot be read.
-pub fn model_of(arch: &str) -> Result<Option<DeviceModel>, DeviceModelError> {
-    let Some((_, name, _)) = PROCESSORS.into_iter().find(|(known, ..)| *known == arch) else {
-        return Ok(None);
-    };
-    Ok(known_devices()?.into_iter().find(|model| model.name == name))
-}
-
-/// Compute units of a processor by the name of its model; none of others.
-pub(super) fn compute_units(model: &str) -> Option<u64> {
-    PROCESSORS.into_iter().find(|(_, name, _)| *name == model).map(|(.., units)| units)
 }
 
 /// A form on a million cells or so, more than any processor has at a time, for [`for_processor`].
@@ -61,7 +39,7 @@ pub fn large_case(name: impl Into<String>, lowered: LoweredForm) -> Result<FormC
     FormCase::new(name, lowered, CaseMesh::Unit(divisions))
 }
 
-/// The mappings to try for a form on a processor, the best first. Those of a case are in the order of
+/// The mappings to try for a form on a processor, the best first. Mappings of a case are in the order of
 /// the times that the [throughput model](ThroughputModel) predicts for the processor: one cell a
 /// work-item in straight-line code, over modes and in orbits, and by matrix instructions. Of a form
 /// without a case nothing is predicted: matrix instructions come first where they suit it. The last
@@ -74,9 +52,8 @@ pub fn for_processor(
     case: Option<&FormCase>,
     arch: &str,
 ) -> Result<Vec<Known>, ProcessorError> {
-    let processor = PROCESSORS.into_iter().find(|(known, ..)| *known == arch);
     let mut found = Vec::new();
-    if let (Some((_, name, _)), Some(model)) = (processor, model_of(arch)?) {
+    if let (Some(name), Some(model)) = (name_of(arch), model_of(arch)?) {
         if let Some(case) = case {
             let candidates = tried(case, &model).into_iter().map(Candidate::unranked).collect();
             let ordered = by_prediction(candidates, case, &ThroughputModel::new(&model)?).into_iter();

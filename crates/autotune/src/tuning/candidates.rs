@@ -1,7 +1,7 @@
 //! Which mappings to try.
 
 use super::Candidate;
-use super::architecture::compute_units;
+use super::processors::compute_units;
 use super::search::{CostModel, NoOccupancy, Ranked, SearchBounds, SearchSpace, staged_tilings};
 use crate::DeviceModel;
 use kingpost_fem::quadrature::QuadratureScheme;

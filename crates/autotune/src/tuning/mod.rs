@@ -14,6 +14,7 @@ mod kernel;
 pub mod known;
 mod listed;
 mod local_memory;
+mod processors;
 mod sample;
 mod search;
 mod session;

@@ -16,7 +16,6 @@ pub use error::{MappingError, RefusedStep, Stopped, StrategyError};
 pub use work::{MappedKernel, Work};
 
 use crate::MatrixInstruction;
-use crate::matrix_cells::MULTIPROCESSORS;
 use crate::tiling::TilingSizes;
 use kingpost_forms::CellKernel;
 use kingpost_forms::lowering::{NoSymmetry, Orbits};
@@ -196,6 +195,9 @@ pub struct Question<'q> {
     /// Local memory of a group, bytes.
     pub local_bytes: u64,
 }
+
+/// Groups of a launch that are one for each multiprocessor of an H200.
+pub(crate) const MULTIPROCESSORS: u64 = 132;
 
 /// Beyond this, constant memory is slower than cached global memory (12 KB: 11.9 TFLOP/s against
 /// 8.2, with the matrices of a whole action; H200, 2026-11-21).

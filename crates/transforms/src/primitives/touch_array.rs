@@ -3,6 +3,7 @@
 use kingpost_analysis::Analysis;
 use kingpost_ir::{AddressSpace, Expr, InsnId, Kernel, VarId};
 use kingpost_steps::argument;
+use kingpost_steps::draw::{self, Picks};
 use kingpost_steps::lookup;
 use kingpost_steps::obligation::Obligation;
 use kingpost_steps::primitive::Primitive;
@@ -186,6 +187,13 @@ impl Primitive for TouchArray {
 
     fn edit(&self, kernel: &mut Kernel, proof: &Touched) -> Staged {
         proof.0.edit(kernel)
+    }
+
+    fn draw(kernel: &Kernel, p: &mut Picks<'_>) -> Option<Self> {
+        let at = p.of(&draw::loops(kernel))?;
+        let var = p.of(&draw::read_inside(kernel, &at))?;
+        let step = Self::new(var, at, p.among([AddressSpace::Local, AddressSpace::Private]));
+        Some(if p.one_in(2) { step.ahead(1 + p.below(3) as i64) } else { step })
     }
 }
 
