@@ -26,7 +26,7 @@ fn bad(args: &[&str], code: i32) -> String {
 #[test]
 fn kernels_are_listed() {
     let list = good(&["list"]);
-    assert_eq!(list.lines().count(), 19 + 17 + 6 + 17 + 9 + 9 + 1);
+    assert_eq!(list.lines().count(), 20 + 18 + 6 + 17 + 9 + 10 + 1);
     assert!(list.contains("bp35.2d.10  a third local array, for the layer of `u`\n"), "{list}");
     assert!(
         list.contains("bp30.3d.1   reference: interpolation, differentiation and projection as three "),
