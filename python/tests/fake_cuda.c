@@ -128,6 +128,7 @@ result cuStreamBeginCapture_v2(uint64_t stream, int mode)
     captured = calloc(1, sizeof *captured);
     return 0;
 }
+result cuStreamIsCapturing(uint64_t stream, int *status) { *status = stream && stream == capturing; return 0; }
 result cuStreamEndCapture(uint64_t stream, struct graph **graph)
 {
     (void)stream;

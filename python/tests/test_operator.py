@@ -448,7 +448,9 @@ def test_export_options_are_those_of_the_exporter():
     exporter = pytest.importorskip("kingpost.export")
     from kingpost.operator import EXPORT_OPTIONS
 
-    assert tuple(inspect.signature(exporter.export_form).parameters)[1:] == EXPORT_OPTIONS
+    # forms on facets between cells of two kinds are compiled by `kingpost.meshes` alone
+    options = [name for name in inspect.signature(exporter.export_form).parameters if name not in ("form", "twins")]
+    assert tuple(options) == EXPORT_OPTIONS
 
 
 def lagrange(degree, cell="tetrahedron", scalar="f64"):
