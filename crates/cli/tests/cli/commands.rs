@@ -2562,7 +2562,7 @@ fn hierarchies_are_made_again_to_be_timed() {
         [&problem[..], &["--time-hierarchies", "2", "--preconditioner", preconditioner]].concat()
     };
     let text = good(&again("amg"));
-    let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap_or_default();
+    let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap();
     for name in ["hierarchies  ", "renewals  "] {
         assert!(row(name).contains(", ") && row(name).contains("cycles or more"), "{text}");
     }

@@ -97,17 +97,28 @@ pub(super) fn check_code(callee: &Callee, code: &TargetCode, completion: &Comple
     if callee.is_collective() { check_together(callee, code, completion) } else { check_alone(callee, code) }
 }
 
-fn check_alone(callee: &Callee, code: &TargetCode) -> Result<(), String> {
+/// What the meaning of a call stores, none of which it reads. Messages begin with what the code `is`, and
+/// end with why a variable may not be read: `what`.
+///
+/// # Errors
+/// The instruction that reads.
+pub(super) fn stores_alone(callee: &Callee, is: &str, what: &str) -> Result<BTreeSet<VarId>, String> {
     let k = &callee.kernel;
     if let Some(insn) = k.insns.values().find(|i| matches!(i.op, WriteOp::Update { .. })) {
-        return Err(format!("it completes later, and `{}` updates, which reads; let it store", insn.name));
+        return Err(format!("{is}, and `{}` updates, which reads; let it store", insn.name));
     }
     let written = written(callee);
     let mut reads = k.insns.values().flat_map(|i| i.reads().into_iter().map(move |a| (i, a.var)));
     if let Some((insn, var)) = reads.find(|(_, var)| written.contains(var)) {
         let (insn, var) = (&insn.name, &k.vars[var].name);
-        return Err(format!("it completes later, and `{insn}` reads `{var}`, which it writes"));
+        return Err(format!("{is}, and `{insn}` reads `{var}`, which {what}"));
     }
+    Ok(written)
+}
+
+fn check_alone(callee: &Callee, code: &TargetCode) -> Result<(), String> {
+    let k = &callee.kernel;
+    let written = stores_alone(callee, "it completes later", "it writes")?;
     for piece in &code.text {
         if let Piece::Element(access) = piece
             && written.contains(&access.var)
@@ -154,7 +165,8 @@ fn check_together(callee: &Callee, code: &TargetCode, completion: &Completion) -
     }
 }
 
-fn written(callee: &Callee) -> BTreeSet<VarId> {
+/// What the meaning of a call stores or updates.
+pub(super) fn written(callee: &Callee) -> BTreeSet<VarId> {
     callee.kernel.insns.values().map(|i| i.lhs.var).collect()
 }
 

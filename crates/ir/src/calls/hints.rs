@@ -6,14 +6,10 @@
 //! anything. With `W` what the meaning stores: `W` are temporaries, and no instruction reads any of
 //! them.
 
+use super::asynchronous::{stores_alone, written};
 use super::{Arg, Binding, Callee, Mismatch, Piece, TargetCode};
-use crate::ids::{Id, VarId};
+use crate::ids::Id;
 use crate::kernel::{Kernel, VarKind, WriteOp};
-use std::collections::BTreeSet;
-
-fn written(callee: &Callee) -> BTreeSet<VarId> {
-    callee.kernel.insns.values().map(|i| i.lhs.var).collect()
-}
 
 /// Checks code that is a hint: the meaning stores and reads nothing of that, and the code names
 /// none of it.
@@ -28,15 +24,7 @@ pub(super) fn check_code(callee: &Callee, code: &TargetCode) -> Result<(), Strin
     if callee.is_collective() {
         return Err("it is a hint, which a work-item gives alone; leave the loops over work-items out".into());
     }
-    if let Some(insn) = k.insns.values().find(|i| matches!(i.op, WriteOp::Update { .. })) {
-        return Err(format!("it is a hint, and `{}` updates, which reads; let it store", insn.name));
-    }
-    let written = written(callee);
-    let mut reads = k.insns.values().flat_map(|i| i.reads().into_iter().map(move |a| (i, a.var)));
-    if let Some((insn, var)) = reads.find(|(_, var)| written.contains(var)) {
-        let (insn, var) = (&insn.name, &k.vars[var].name);
-        return Err(format!("it is a hint, and `{insn}` reads `{var}`, which the code does not store"));
-    }
+    let written = stores_alone(callee, "it is a hint", "the code does not store")?;
     let named = code.text.iter().find_map(|piece| match piece {
         Piece::Element(access) | Piece::Address(access, _) => Some(access.var),
         Piece::Map(var) | Piece::Begin(var, _) => Some(*var),
