@@ -49,6 +49,11 @@ impl Spectrum {
         }
     }
 
+    /// The upper part likewise, where no eigenvalue is beyond a bound.
+    pub(crate) const fn of_bound(bound: f64, ratio: f64) -> Self {
+        Self { least: bound / ratio, largest: bound }
+    }
+
     /// `α` and `β` of `α D⁻¹ - β D⁻¹ A D⁻¹`, which is what two steps from zero multiply by.
     pub(crate) fn two_steps(self) -> [f64; 2] {
         let mut factors = self.factors();

@@ -282,7 +282,8 @@ impl<'d> ConjugateGradients<'d> {
         b: &Buffer,
         x: &Buffer,
     ) -> Result<Vec<f64>, SolveError> {
-        self.ritz_values_over(&Alone::new(self.device), operator, preconditioning, b, x)
+        self.iterations(operator, preconditioning, b, x)?.run_soon(self.device)?;
+        Ok(self.look(&Alone::new(self.device), 0)?.eigenvalues())
     }
 
     /// The same together with the threads of other parts.
@@ -298,12 +299,23 @@ impl<'d> ConjugateGradients<'d> {
         x: &Buffer,
     ) -> Result<Vec<f64>, SolveError> {
         let mut guard = Guard::new(communicator);
-        let mut queue = self.begin(operator, preconditioning, b, x)?;
-        queue.append(self.queue(self.options.look_every, operator, preconditioning, x));
-        communicator.perform(&queue)?;
+        communicator.perform(&self.iterations(operator, preconditioning, b, x)?)?;
         let found = self.look(communicator, 0)?.eigenvalues();
         guard.is_done = true;
         Ok(found)
+    }
+
+    /// The iterations up to the first look, from the start on.
+    fn iterations<'a>(
+        &'a self,
+        operator: &'a dyn Operator,
+        preconditioning: Preconditioning<'a>,
+        b: &Buffer,
+        x: &'a Buffer,
+    ) -> Result<Queue<'a>, SolveError> {
+        let mut queue = self.begin(operator, preconditioning, b, x)?;
+        queue.append(self.queue(self.options.look_every, operator, preconditioning, x));
+        Ok(queue)
     }
 
     /// The first direction and its sums, and the square of the residual that is small enough.

@@ -69,6 +69,18 @@ impl<'a> Queue<'a> {
         Ok(device.launch_all(&launches)?)
     }
 
+    /// The same, where each kernel begins as soon as it is checked: a card does not wait until all are.
+    ///
+    /// # Errors
+    /// As [`Device::put_all`]; the kernels before one that is refused have run.
+    pub(crate) fn run_soon(&self, device: &dyn Device) -> Result<(), SolveError> {
+        let launches: Vec<Launch<'_>> = self.calls().map(Call::launch).collect();
+        let Some((last, before)) = launches.split_last() else { return Ok(()) };
+        device.put_all(before)?;
+        device.launch_all(std::slice::from_ref(last))?;
+        Ok(())
+    }
+
     /// The kernels as one that runs often, without the marks likewise: their arguments are checked once.
     ///
     /// # Errors

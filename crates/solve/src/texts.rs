@@ -221,12 +221,12 @@ mod tests {
     #[test]
     fn programs_are_the_same_in_any_thread() {
         let texts = [
-            text!("aggregation/connections").to_owned(),
+            text!("aggregation/connections").replace("SIDE", "1"),
             text!("aggregation/count_products")
                 .replace("SLICES", "4")
                 .replace("KEPT", "8")
                 .replace("GROUP", "32"),
-            text!("aggregation/inverse_block_diagonal").replace("SIDE", "3"),
+            text!("aggregation/measured_rows").replace("SIDE", "3"),
             text!("aggregation/rigid_motions").replace("SIDE", "3").replace("TURNS", "3"),
             text!("scan_blocks").to_owned(),
         ];

@@ -8,6 +8,8 @@ use nalgebra::DMatrix;
 
 /// Unknowns of a matrix that is inverted, at most: beyond it the inverse takes longer than a solve.
 const INVERTED: usize = 512;
+/// Unknowns of one that a card inverts in registers, at most.
+const IN_REGISTERS: usize = 128;
 /// Steps of Chebyshev's iteration where there is no coarser level.
 const STEPS_ALONE: usize = 4;
 
@@ -45,19 +47,23 @@ impl Coarsest {
         Ok(Self::Inverse(buffer_of(device, inverted(dense).as_slice())?, multiply))
     }
 
-    /// Compiles what inverts matrices of blocks of `side` rows.
+    /// Compiles what inverts matrices of blocks of `side` rows: what makes them dense, and what inverts those of any
+    /// unknowns and of few.
     ///
     /// # Errors
     /// A device that refuses a kernel.
-    pub fn prepare(device: &dyn Device, side: usize) -> Result<[Executable; 2], SolveError> {
+    pub fn prepare(device: &dyn Device, side: usize) -> Result<[Executable; 3], SolveError> {
+        let of = |text: &str| compiled(device, text);
+        let (dense, invert) = (text!("dense_matrix"), text!("inverse_matrix"));
+        let dense = of(&dense.replace("SIDE", &side.to_string()))?;
         // work-items, by 32
-        let group = match device.info().backend {
-            Backend::Cuda => "32",
-            Backend::C | Backend::OpenCl => "8",
-        };
-        let dense = text!("dense_matrix").replace("SIDE", &side.to_string());
-        let invert = text!("inverse_matrix").replace("GROUP", group);
-        Ok([compiled(device, &dense)?, compiled(device, &invert)?])
+        match device.info().backend {
+            Backend::Cuda => Ok([dense, of(&invert.replace("GROUP", "32"))?, of(text!("inverse_of_few"))?]),
+            Backend::C | Backend::OpenCl => {
+                let invert = invert.replace("GROUP", "8");
+                Ok([dense, of(&invert)?, of(&invert)?])
+            }
+        }
     }
 
     /// Bytes on the device, for a number of unknowns.
@@ -100,12 +106,13 @@ fn inverse_on(
     if n == 0 {
         return Ok(None);
     }
-    let [dense, invert] = Coarsest::prepare(device, matrix.side)?;
+    let [dense, invert, of_few] = Coarsest::prepare(device, matrix.side)?;
     let (inverse, least) = (device.allocate_unset(8 * (n * n) as u64)?, device.allocate_unset(8)?);
     let sizes = [&matrix.sizes()[..], &[("is_completed", usize::from(!is_finest))]].concat();
     let arrays = [&matrix.lists()[..], &[("values", matrix.values), ("dense", &inverse)]].concat();
     let dense = Call::of(&dense, &sizes, &arrays);
-    let invert = Call::of(&invert, &[("n", n)], &[("a", &inverse), ("least", &least)]);
+    let invert = if n > IN_REGISTERS { &invert } else { &of_few };
+    let invert = Call::of(invert, &[("n", n)], &[("a", &inverse), ("least", &least)]);
     put(device, &[dense, invert])?;
     let least: Vec<f64> = download_values(device, &least)?;
     Ok(least.iter().all(|pivot| *pivot > 0.0).then_some(inverse))
@@ -137,6 +144,40 @@ fn inverted(dense: DMatrix<f64>) -> DMatrix<f64> {
                     false => 0.0,
                 });
             &eigen.eigenvectors * DMatrix::from_diagonal(&inverse) * eigen.eigenvectors.transpose()
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::run;
+    use kingpost_runtime::open;
+    use kingpost_sample::Random;
+
+    /// What cards run, on processors: of one row, of as many as registers hold, and of a matrix that is not
+    /// positive definite.
+    #[test]
+    fn few_rows_are_inverted_in_registers() {
+        let mut random = Random::new();
+        for (name, n) in [("c", 1), ("c", 33), ("c", IN_REGISTERS), ("opencl", 117)] {
+            let device = &*open(name).unwrap();
+            let invert = compiled(device, text!("inverse_of_few")).unwrap();
+            let inverse_of = |matrix: &DMatrix<f64>| {
+                let (a, least) = (buffer_of(device, matrix.as_slice()).unwrap(), device.allocate(8).unwrap());
+                run(device, &[Call::of(&invert, &[("n", n)], &[("a", &a), ("least", &least)])]).unwrap();
+                let of = |buffer: &Buffer| download_values::<f64>(device, buffer).unwrap();
+                (DMatrix::from_vec(n, n, of(&a)), of(&least)[0])
+            };
+            let half = DMatrix::from_vec(n, n, random.reals(n * n));
+            let mut matrix = &half + half.transpose() + DMatrix::identity(n, n) * (4 * n) as f64;
+            let (inverse, least) = inverse_of(&matrix);
+            // sums of at most 128 terms of a matrix whose condition is below 3
+            let far = (&inverse * &matrix - DMatrix::identity(n, n)).amax();
+            assert!(far <= 1e-13 && least > 0.0, "{name}, {n}, seed {}: {far:e} {least}", random.seed);
+            matrix[(n - 1, n - 1)] = -1.0;
+            assert_eq!(inverse_of(&matrix).1, -1.0, "{name}, {n}, seed {}", random.seed);
         }
     }
 }

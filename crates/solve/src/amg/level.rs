@@ -1,5 +1,6 @@
 //! A level of a hierarchy with a coarser one, all of whose numbers are found on the device.
 
+use super::measured::{MeasureKernels, Measured};
 use super::multiply::MultiplyKernels;
 use super::sliced::{CycleKernels, Layout, Scaling, Sliced, Slices};
 use super::structure::{Product, Structure, StructureKernels};
@@ -8,7 +9,7 @@ use crate::{
     BlockCsrOperator, BlockRows, Call, Chebyshev, ConjugateGradients, CycleNumbers, Eigenvalues,
     LinearOptions, Queue, SolveError, Spectrum, put,
 };
-use kingpost_runtime::{Buffer, Device, Executable, check_interrupt};
+use kingpost_runtime::{Buffer, Device, Executable, check_interrupt, download_values, upload_values};
 use rayon::join;
 
 /// Iterations that find the largest eigenvalue of a level, and how much larger it is than what they
@@ -16,6 +17,12 @@ use rayon::join;
 /// 0.984.
 const ITERATIONS: usize = 6;
 const LARGER: f64 = 1.042;
+/// A bound of the eigenvalues of a level up to which nothing is asked of the matrix but sums of its rows. A matrix
+/// that dominates its off-diagonals has two, as Poisson's equation does on a cube: what six iterations find there is
+/// taken as 2.1.
+const BOUNDED: f64 = 2.2;
+/// Blocks this much smaller than those on the diagonal are roundings.
+const ROUNDING: f64 = 1e-13;
 /// Columns of a basis that are this much shorter than the first are not independent.
 const DEPENDENT: f64 = 1e-8;
 
@@ -24,13 +31,14 @@ const DEPENDENT: f64 = 1e-8;
 pub(super) struct NumberKernels {
     side: usize,
     width: usize,
-    squares: Executable,
+    measure: MeasureKernels,
+    connections: Executable,
+    missing: Executable,
     bases: Executable,
     smooth: Executable,
     transpose: Executable,
     image: MultiplyKernels,
     coarse: MultiplyKernels,
-    invert: Executable,
 }
 
 impl NumberKernels {
@@ -47,13 +55,14 @@ impl NumberKernels {
         Ok(Self {
             side,
             width,
-            squares: of(text!("aggregation/block_squares"), sides)?,
+            measure: MeasureKernels::new(device, side)?,
+            connections: of(text!("aggregation/connections"), sides)?,
+            missing: of(text!("aggregation/missing_aggregates"), sides)?,
             bases: of(text!("aggregation/orthonormal_bases"), sides)?,
             smooth: of(text!("aggregation/smoothed_interpolation"), sides)?,
             transpose: of(text!("aggregation/transposed_blocks"), sides)?,
             image: MultiplyKernels::new(device, sides)?,
             coarse: MultiplyKernels::new(device, [width, side, width])?,
-            invert: compiled_inverse(device, side)?,
         })
     }
 }
@@ -88,23 +97,6 @@ pub(super) fn prepare_cycles(
     eigenvalues.and(products).and(cycles).map(drop)
 }
 
-fn compiled_inverse(device: &dyn Device, side: usize) -> Result<Executable, SolveError> {
-    compiled(device, &text!("aggregation/inverse_block_diagonal").replace("SIDE", &side.to_string()))
-}
-
-/// The inverse of the diagonal of a matrix; on coarse levels entries of zero become one first, which are those of
-/// basis vectors of zeros.
-fn invert_diagonal<'a>(
-    kernel: &'a Executable,
-    matrix: &BlockRows<'a>,
-    is_finest: bool,
-    inverse: &'a Buffer,
-) -> Call<'a> {
-    let sizes = [&matrix.sizes()[..], &[("is_completed", usize::from(!is_finest))]].concat();
-    let arrays = [&matrix.lists()[..], &[("values", matrix.values), ("inverse", inverse)]].concat();
-    Call::of(kernel, &sizes, &arrays)
-}
-
 /// Values among the eigenvalues of a matrix times a diagonal, near the largest.
 fn eigenvalues(
     device: &dyn Device,
@@ -136,11 +128,10 @@ impl Smoother {
         is_finest: bool,
         ratio: f64,
     ) -> Result<Self, SolveError> {
-        let inverse = device.allocate_unset(8 * matrix.unknowns() as u64)?;
-        let kernel = compiled_inverse(device, matrix.side)?;
-        put(device, &[invert_diagonal(&kernel, matrix, is_finest, &inverse)])?;
+        let rows = MeasureKernels::new(device, matrix.side)?.rows(device, matrix, is_finest)?;
+        let (inverse, steps) = (rows.inverse, Chebyshev::new(device, matrix.unknowns())?);
         let spectrum = Spectrum::of_upper(&eigenvalues(device, matrix, &inverse)?, ratio)?;
-        Ok(Self { inverse, spectrum, steps: Chebyshev::new(device, matrix.unknowns())? })
+        Ok(Self { inverse, spectrum, steps })
     }
 }
 
@@ -150,12 +141,25 @@ impl Smoother {
 /// interpolation that are scaled so: products with them are all that steps need, and update the
 /// vectors themselves.
 pub(super) struct Level {
+    pub matrices: Matrices,
+    copies: Copies,
+    r: Buffer,
+    /// Right-hand side and solution of the coarser level.
+    pub coarse_b: Buffer,
+    pub coarse_x: Buffer,
+}
+
+/// The matrices of a level.
+pub(super) struct Matrices {
     structure: Structure,
     is_finest: bool,
     /// The inverse of the diagonal.
     pub inverse: Buffer,
     /// Of the matrix times the inverse of its diagonal.
     pub spectrum: Spectrum,
+    /// Its largest eigenvalue, f64 `[1]`, and whether sums of rows bound it.
+    largest: Buffer,
+    is_bounded: bool,
     /// From the coarser level.
     pub interpolation: BlockCsrOperator,
     /// To it: the transpose.
@@ -163,45 +167,70 @@ pub(super) struct Level {
     /// The matrix of the coarser level, and its near kernel.
     pub coarse: BlockCsrOperator,
     pub near: Buffer,
+}
+
+/// Copies of the matrix, the interpolation and the restriction, and what cycles do with them.
+struct Copies {
     kernels: CycleKernels,
-    /// The matrix, the interpolation and the restriction.
     own: Sliced,
     up: Sliced,
     down: Sliced,
-    r: Buffer,
-    /// Right-hand side and solution of the coarser level.
-    pub coarse_b: Buffer,
-    pub coarse_x: Buffer,
 }
 
 impl Level {
     /// Appends two steps from zero and the right-hand side of the coarser level.
     pub fn descend<'a>(&'a self, b: &'a Buffer, x: &'a Buffer, queue: &mut Queue<'a>) {
-        let [alpha, beta] = self.spectrum.two_steps();
-        let start = self.own.update(&self.kernels.start, &[("x", b), ("b", b), ("y", x)]);
+        let [alpha, beta] = self.matrices.spectrum.two_steps();
+        let start = self.copies.own.update(&self.copies.kernels.start, &[("x", b), ("b", b), ("y", x)]);
         queue.push(start.with("alpha", alpha).with("beta", beta));
         queue.push(self.residual(b, x));
         let vectors = [("x", &self.r), ("y", &self.coarse_b)];
-        queue.push(self.down.update(&self.kernels.restrict, &vectors));
+        queue.push(self.copies.down.update(&self.copies.kernels.restrict, &vectors));
     }
 
     /// Appends what adds the solution of the coarser level, and two steps more.
     pub fn ascend<'a>(&'a self, b: &'a Buffer, x: &'a Buffer, queue: &mut Queue<'a>) {
-        let [alpha, beta] = self.spectrum.two_steps();
-        queue.push(self.up.update(&self.kernels.add, &[("x", &self.coarse_x), ("y", x)]));
+        let [alpha, beta] = self.matrices.spectrum.two_steps();
+        queue.push(self.copies.up.update(&self.copies.kernels.add, &[("x", &self.coarse_x), ("y", x)]));
         queue.push(self.residual(b, x));
-        let vectors = [("x", &self.r), ("b", &self.r), ("inverse", &self.inverse), ("y", x)];
-        queue.push(self.own.update(&self.kernels.finish, &vectors).with("alpha", alpha).with("beta", beta));
+        let vectors = [("x", &self.r), ("b", &self.r), ("inverse", &self.matrices.inverse), ("y", x)];
+        queue.push(
+            self.copies
+                .own
+                .update(&self.copies.kernels.finish, &vectors)
+                .with("alpha", alpha)
+                .with("beta", beta),
+        );
     }
 
     fn residual<'a>(&'a self, b: &'a Buffer, x: &'a Buffer) -> Call<'a> {
-        self.own.update(&self.kernels.residual, &[("x", x), ("b", b), ("y", &self.r)])
+        self.copies.own.update(&self.copies.kernels.residual, &[("x", x), ("b", b), ("y", &self.r)])
+    }
+
+    /// Takes what sums of rows bound the eigenvalues of another matrix by, once its launches have ended.
+    ///
+    /// # Errors
+    /// A failing driver.
+    pub fn take_bound(&mut self, device: &dyn Device, ratio: f64) -> Result<(), SolveError> {
+        let Matrices { largest, is_bounded, spectrum, .. } = &mut self.matrices;
+        if *is_bounded {
+            let bound = download_values::<f64>(device, largest)?.into_iter().sum();
+            *spectrum = Spectrum::of_bound(bound, ratio);
+        }
+        Ok(())
+    }
+
+    /// Copies all matrices for cycles.
+    fn copy(&self, device: &dyn Device, values: &Buffer) -> Result<(), SolveError> {
+        let (Matrices { interpolation, restriction, inverse, .. }, copies) = (&self.matrices, &self.copies);
+        let up = copies.up.fill(interpolation.values(), Some(inverse));
+        put(device, &[self.take(values), up, copies.down.fill(restriction.values(), None)])
     }
 
     /// Copies another matrix of the pattern near that of the hierarchy, to be smoothed instead of
     /// it.
     pub fn take<'a>(&'a self, values: &'a Buffer) -> Call<'a> {
-        self.own.fill(values, Some(&self.inverse))
+        self.copies.own.fill(values, Some(&self.matrices.inverse))
     }
 }
 
@@ -239,22 +268,48 @@ impl Structure {
 }
 
 impl Finder<'_> {
-    /// The structure of a level of a matrix whose connections have a threshold; none where nothing coarsens.
+    /// The structure of a level of a matrix whose connections have a threshold, and what its rows measure; none where
+    /// nothing coarsens.
     ///
     /// # Errors
     /// More than 32 bits count, no memory, a failing driver.
-    pub fn structure(&self, matrix: &BlockRows<'_>, threshold: f64) -> Result<Option<Structure>, SolveError> {
+    pub fn structure(
+        &self,
+        (matrix, is_finest): (&BlockRows<'_>, bool),
+        threshold: f64,
+    ) -> Result<Option<(Structure, Measured)>, SolveError> {
         check_interrupt()?;
-        let kinds = self.structures.connections(self.device, (&self.numbers.squares, matrix), threshold)?;
+        let rows = self.numbers.measure.rows(self.device, matrix, is_finest)?;
+        let kinds = self.connections((matrix, &rows.norms), threshold)?;
         let sets = self.structures.aggregates(self.device, matrix, &kinds)?;
         let coarse = sets.count * self.numbers.width;
         if coarse == 0 || 5 * coarse > 4 * matrix.unknowns() {
             return Ok(None); // it no longer coarsens
         }
-        self.structures.of_sets(self.device, (matrix, &kinds), sets, self.of_cycles).map(Some)
+        let structure = self.structures.of_sets(self.device, (matrix, &kinds), sets, self.of_cycles)?;
+        Ok(Some((structure, rows)))
     }
 
-    /// A level of a structure, with the numbers of a matrix and its near kernel.
+    /// What connects the nodes of each block of a matrix. Nodes `i` and `j` are strongly connected where
+    /// `|A_ij|² > θ² |A_ii| |A_jj|`, for Frobenius norms and the threshold `θ`.
+    ///
+    /// # Source
+    /// Vaněk et al. 1996, §5.
+    fn connections(
+        &self,
+        (matrix, norms): (&BlockRows<'_>, &Buffer),
+        threshold: f64,
+    ) -> Result<Buffer, SolveError> {
+        let kinds = self.device.allocate_unset(4 * matrix.n_blocks as u64)?;
+        let arrays = [("values", matrix.values), ("norms", norms), ("kinds", &kinds)];
+        let arrays = [&matrix.lists()[..], &arrays].concat();
+        let judge = Call::of(&self.numbers.connections, &matrix.sizes(), &arrays);
+        let judge = judge.with("strength", threshold * threshold).with("rounding", ROUNDING * ROUNDING);
+        put(self.device, &[judge])?;
+        Ok(kinds)
+    }
+
+    /// A level of a structure, with the numbers of a matrix, what its rows measure, and its near kernel.
     ///
     /// # Errors
     /// [`SolveError::Spectrum`] of a matrix that is not positive; what the device refuses.
@@ -262,7 +317,7 @@ impl Finder<'_> {
         &self,
         structure: Structure,
         is_finest: bool,
-        matrix: &BlockRows<'_>,
+        (matrix, rows): (&BlockRows<'_>, Measured),
         near: &Buffer,
     ) -> Result<Level, SolveError> {
         let (device, NumberKernels { side, width, .. }) = (self.device, self.numbers);
@@ -277,31 +332,38 @@ impl Finder<'_> {
                 lists,
             )
         };
-        let copy = |slices: &Slices, extents, scaling| Sliced::new(device, slices.clone(), extents, scaling);
-        let [own, up, down] = &structure.slices;
-        let mut level = Level {
+        let bound = download_values::<f64>(device, &rows.bound)?.into_iter().sum();
+        let mut matrices = Matrices {
             is_finest,
-            inverse: vector(fine)?,
-            spectrum: Spectrum { least: 0.0, largest: 0.0 },
+            inverse: rows.inverse,
+            spectrum: Spectrum::of_bound(bound, self.ratio),
+            largest: rows.bound,
+            is_bounded: bound <= BOUNDED,
             interpolation: blocks(&structure.interpolation, [*side, *width])?,
             restriction: blocks(&structure.restriction, [*width, *side])?,
             coarse: blocks(&structure.coarse.pattern, [*width; 2])?,
             near: vector(below * width)?,
+            structure,
+        };
+        self.find(&mut matrices, matrix, near)?;
+        // a card multiplies meanwhile
+        let copy = |slices: &Slices, extents, scaling| Sliced::new(device, slices.clone(), extents, scaling);
+        let [own, up, down] = &matrices.structure.slices;
+        let copies = Copies {
             kernels: CycleKernels::new(device, [own, up, down].map(|of| of.layout), [*side, *width])?,
             own: copy(own, [*side; 2], Scaling::Columns)?,
             up: copy(up, [*side, *width], Scaling::Rows)?,
             down: copy(down, [*width, *side], Scaling::None)?,
-            r: vector(fine)?,
-            coarse_b: vector(below)?,
-            coarse_x: vector(below)?,
-            structure,
         };
-        self.find(&mut level, matrix, near)?;
+        let (r, coarse_b, coarse_x) = (vector(fine)?, vector(below)?, vector(below)?);
+        let level = Level { matrices, copies, r, coarse_b, coarse_x };
+        level.copy(device, matrix.values)?;
         Ok(level)
     }
 
-    /// Gives a level the numbers of another matrix of its pattern. False if the matrix connects nodes that were
-    /// not connected.
+    /// Gives a level the numbers of another matrix of its pattern, and adds to the number of connections
+    /// that are `missing`, i32 `[1]`: those of nodes that were not connected. Where rows bound its
+    /// eigenvalues, the host does not wait, and [`Level::take_bound`] completes it.
     ///
     /// # Errors
     /// As [`Finder::level`].
@@ -310,59 +372,62 @@ impl Finder<'_> {
         level: &mut Level,
         matrix: &BlockRows<'_>,
         near: &Buffer,
-    ) -> Result<bool, SolveError> {
-        // how strong connections are does not matter any more
-        let kinds = self.structures.connections(self.device, (&self.numbers.squares, matrix), 1.0)?;
-        let is_same = self.structures.connects(self.device, &level.structure, &kinds)?;
-        if is_same {
-            self.find(level, matrix, near)?;
-        }
-        Ok(is_same)
+        missing: &Buffer,
+    ) -> Result<(), SolveError> {
+        let matrices = &mut level.matrices;
+        let Measured { inverse, norms, bound } =
+            self.numbers.measure.rows(self.device, matrix, matrices.is_finest)?;
+        let Structure { sets, interpolation, .. } = &matrices.structure;
+        let sizes = [&matrix.sizes()[..], &[("n_found", interpolation.n_blocks)]].concat();
+        let arrays = [("values", matrix.values), ("norms", &norms), ("aggregates", &sets.of)];
+        let found = [("starts", &*interpolation.starts), ("found", &interpolation.at), ("missing", missing)];
+        let arrays = [&matrix.lists()[..], &arrays, &found].concat();
+        let look = Call::of(&self.numbers.missing, &sizes, &arrays);
+        put(self.device, &[look.with("rounding", ROUNDING * ROUNDING)])?;
+        (matrices.inverse, matrices.largest) = (inverse, bound);
+        self.find(matrices, matrix, near)?;
+        level.copy(self.device, matrix.values)
     }
 
-    fn find(&self, level: &mut Level, matrix: &BlockRows<'_>, near: &Buffer) -> Result<(), SolveError> {
+    /// The numbers of all but its copies.
+    fn find(&self, level: &mut Matrices, matrix: &BlockRows<'_>, near: &Buffer) -> Result<(), SolveError> {
         let (device, kernels) = (self.device, self.numbers);
         let NumberKernels { side, width, .. } = *kernels;
         let Structure { sets, own, interpolation, transposes, image, coarse, restriction, .. } =
             &level.structure;
-        put(device, &[invert_diagonal(&kernels.invert, matrix, level.is_finest, &level.inverse)])?;
-        let values = eigenvalues(device, matrix, &level.inverse)?;
-        level.spectrum = Spectrum::of_upper(&values, self.ratio)?;
-        let omega = 4.0 / (3.0 * Spectrum::of_upper(&values, 1.0)?.largest);
-
         let numbers = |n: usize| device.allocate_unset(8 * n as u64);
         let basis = numbers(sets.n_members * side * width)?;
         let sizes = [("n", own.rows), ("n_aggregates", sets.count), ("n_members", sets.n_members)];
         let arrays = [("starts", &sets.starts), ("members", &sets.members), ("near", near)];
         let arrays = [&arrays[..], &[("basis", &basis), ("coarse", &level.near)]].concat();
         let bases = Call::of(&kernels.bases, &sizes, &arrays).with("dependent", DEPENDENT * DEPENDENT);
+        put(device, &[bases])?;
+        if !level.is_bounded {
+            level.spectrum = Spectrum::of_upper(&eigenvalues(device, matrix, &level.inverse)?, self.ratio)?;
+            upload_values(device, &level.largest, &[level.spectrum.largest])?;
+        }
 
         let sizes = [("n", own.rows), ("n_a", own.n_blocks), ("n_members", sets.n_members)];
         let sizes = [&sizes[..], &[("n_blocks", interpolation.n_blocks)]].concat();
         let a = [("a_starts", &*own.starts), ("a_columns", &*own.at), ("a", matrix.values)];
-        let arrays = [("inverse", &level.inverse), ("aggregates", &sets.of)];
-        let arrays = [arrays, [("places", &sets.places), ("basis", &basis)]].concat();
+        let arrays = [("inverse", &level.inverse), ("aggregates", &sets.of), ("largest", &level.largest)];
+        let arrays = [&arrays[..], &[("places", &sets.places), ("basis", &basis)]].concat();
         let to = [("values", level.interpolation.values())];
         let arrays = [&interpolation.places()[..], &a, &arrays, &to].concat();
-        let smooth = Call::of(&kernels.smooth, &sizes, &arrays).with("omega", omega);
+        let smooth = Call::of(&kernels.smooth, &sizes, &arrays);
 
         let arrays = [("from", transposes), ("values", level.interpolation.values())];
         let arrays = [&arrays[..], &[("transposed", level.restriction.values())]].concat();
         let transpose = Call::of(&kernels.transpose, &[("n_blocks", interpolation.n_blocks)], &arrays);
-        put(device, &[bases, smooth, transpose])?;
-        drop(basis);
-
         let of_image = numbers(image.pattern.n_blocks * side * width)?;
         let up = (interpolation, level.interpolation.values());
         let down = (restriction, level.restriction.values());
         let all = [
+            smooth,
+            transpose,
             kernels.image.call([(own, matrix.values), up], (image, &of_image)),
             kernels.coarse.call([down, (&image.pattern, &of_image)], (coarse, level.coarse.values())),
-            level.take(matrix.values),
-            level.up.fill(level.interpolation.values(), Some(&level.inverse)),
-            level.down.fill(level.restriction.values(), None),
         ];
-        put(device, &all)?;
-        Ok(())
+        put(device, &all)
     }
 }

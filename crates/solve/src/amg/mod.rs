@@ -3,6 +3,7 @@
 mod aggregates;
 mod coarsest;
 mod level;
+mod measured;
 mod multiply;
 mod near_kernel;
 mod places;
@@ -13,7 +14,7 @@ pub use near_kernel::Unknowns;
 
 use crate::{BlockCsrOperator, BlockRows, CycleNumbers, Operator, Queue, SolveError, Spectrum, run};
 use coarsest::Coarsest;
-use kingpost_runtime::{Backend, Buffer, Device, available_memory};
+use kingpost_runtime::{Backend, Buffer, Device, available_memory, download_values};
 use level::{Finder, Level, NumberKernels, prepare_cycles};
 use near_kernel::NearKernel;
 use rayon::{ThreadPoolBuilder, join};
@@ -188,14 +189,15 @@ impl Amg {
             }
             let numbers = &numbers[usize::from(!levels.is_empty())];
             let finder = Finder { device, structures: &structures, numbers, ratio: RATIO, of_cycles };
-            let Some(structure) = finder.structure(&own, threshold)? else { break };
+            let is_finest = levels.is_empty();
+            let Some((structure, rows)) = finder.structure((&own, is_finest), threshold)? else { break };
             let [bytes, passing] = structure.bytes(numbers);
             size.bytes += bytes;
             size.fits(passing, (available(device), &device.info().name))?;
             size.unknowns.push(structure.sets.count * width);
             size.operator_complexity +=
                 (structure.coarse.pattern.n_blocks * width * width) as f64 / entries.max(1.0);
-            levels.push(finder.level(structure, levels.is_empty(), &own, near)?);
+            levels.push(finder.level(structure, is_finest, (&own, rows), near)?);
             threshold /= 2.0;
         }
         let (own, _) = finer(&levels, matrix, &near)?;
@@ -225,19 +227,21 @@ impl Amg {
             }
         }
         let near = self.near_kernel.of(device, u)?;
+        let missing = device.allocate_unset(4)?;
+        device.fill(&missing, 0)?;
         for level in 0..self.levels.len() {
             let numbers = &self.numbers[usize::from(level > 0)];
             let of_cycles = self.of_cycles;
             let finder = Finder { device, structures: &self.structures, numbers, ratio: RATIO, of_cycles };
             let (done, rest) = self.levels.split_at_mut(level);
             let (own, near) = finer(done, matrix, &near)?;
-            if !finder.renew(&mut rest[0], &own, near)? {
-                return Ok(None);
-            }
+            finder.renew(&mut rest[0], &own, near, &missing)?;
         }
         let (own, _) = finer(&self.levels, matrix, &near)?;
         self.coarsest = Coarsest::new(device, &own, self.levels.is_empty(), RATIO)?;
-        Ok(Some(self))
+        self.levels.iter_mut().try_for_each(|level| level.take_bound(device, RATIO))?;
+        let is_same = download_values::<i32>(device, &missing)?.iter().all(|missing| *missing == 0);
+        Ok(is_same.then_some(self))
     }
 
     /// Takes a matrix of the pattern, near that of the hierarchy, as what the finest level smooths.
@@ -253,10 +257,10 @@ impl Amg {
     /// Its levels with a coarser one, from the finest on.
     pub fn levels(&self) -> impl Iterator<Item = AmgLevel<'_>> {
         self.levels.iter().map(|level| AmgLevel {
-            inverse_diagonal: &level.inverse,
-            spectrum: level.spectrum,
-            interpolation: &level.interpolation,
-            coarse: &level.coarse,
+            inverse_diagonal: &level.matrices.inverse,
+            spectrum: level.matrices.spectrum,
+            interpolation: &level.matrices.interpolation,
+            coarse: &level.matrices.coarse,
         })
     }
 
@@ -279,7 +283,7 @@ impl Amg {
             return self.coarsest.solve(operator, b, x, queue);
         };
         own.descend(b, x, queue);
-        self.cycle(level + 1, &own.coarse, &own.coarse_b, &own.coarse_x, queue);
+        self.cycle(level + 1, &own.matrices.coarse, &own.coarse_b, &own.coarse_x, queue);
         own.ascend(b, x, queue);
     }
 }
@@ -292,7 +296,7 @@ fn finer<'m>(
 ) -> Result<(BlockRows<'m>, &'m Buffer), SolveError> {
     match levels.last() {
         None => Ok((*matrix, near)),
-        Some(level) => Ok((level.coarse.block_rows()?, &level.near)),
+        Some(level) => Ok((level.matrices.coarse.block_rows()?, &level.matrices.near)),
     }
 }
 

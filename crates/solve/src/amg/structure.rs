@@ -10,9 +10,6 @@ use kingpost_runtime::{Backend, Buffer, Device, Executable};
 use rayon::join;
 use std::sync::Arc;
 
-/// Blocks this much smaller than those on the diagonal are roundings.
-const ROUNDING: f64 = 1e-13;
-
 /// Slices of the rows of products on a card, which have one remainder each: a power of two.
 pub(super) const FEW: usize = 8;
 /// Rows from which on a card finds columns of products by rows instead of work-groups.
@@ -79,8 +76,6 @@ impl ProductKernels {
 /// The kernels that find structures, of blocks of any extents.
 pub(super) struct StructureKernels {
     lists: PatternKernels,
-    norms: Executable,
-    connections: Executable,
     sets: SetKernels,
     count_aggregates: Executable,
     fill_aggregates: Executable,
@@ -90,7 +85,6 @@ pub(super) struct StructureKernels {
     by_groups: Vec<ProductKernels>,
     rows: Executable,
     take: Executable,
-    missing: Executable,
 }
 
 /// Where a product of two matrices has blocks: in slices of its rows, of which each has a number of
@@ -145,8 +139,6 @@ impl StructureKernels {
         let (lists, (sets, (by_groups, (image, coarse)))) = join(|| PatternKernels::new(device), others);
         Ok(Self {
             lists: lists?,
-            norms: compiled(device, text!("aggregation/diagonal_norms"))?,
-            connections: compiled(device, text!("aggregation/connections"))?,
             sets: sets?,
             count_aggregates: compiled(device, text!("aggregation/count_aggregates"))?,
             fill_aggregates: compiled(device, text!("aggregation/fill_aggregates"))?,
@@ -154,35 +146,7 @@ impl StructureKernels {
             by_groups: by_groups?,
             rows: compiled(device, text!("aggregation/rows_of_blocks"))?,
             take: compiled(device, text!("aggregation/take_integers"))?,
-            missing: compiled(device, text!("aggregation/missing_aggregates"))?,
         })
-    }
-
-    /// What connects the nodes of each block of a matrix. Nodes `i` and `j` are strongly connected where
-    /// `|A_ij|² > θ² |A_ii| |A_jj|`, for Frobenius norms and the threshold `θ`.
-    ///
-    /// # Source
-    /// Vaněk et al. 1996, §5.
-    pub fn connections(
-        &self,
-        device: &dyn Device,
-        (squares_of, matrix): (&Executable, &BlockRows<'_>),
-        threshold: f64,
-    ) -> Result<Buffer, SolveError> {
-        let [squares, norms] = [
-            device.allocate_unset(8 * matrix.n_blocks as u64)?,
-            device.allocate_unset(8 * matrix.rows as u64)?,
-        ];
-        let kinds = device.allocate_unset(4 * matrix.n_blocks as u64)?;
-        let (sizes, lists) = (matrix.sizes(), matrix.lists());
-        let found = [("squares", &squares), ("norms", &norms)];
-        let squares = [("values", matrix.values), ("squares", &squares)];
-        let measure = Call::of(squares_of, &sizes[1..], &squares);
-        let on_diagonal = Call::of(&self.norms, &sizes, &[&lists[..], &found].concat());
-        let judge = Call::of(&self.connections, &sizes, &[&lists[..], &found, &[("kinds", &kinds)]].concat());
-        let judge = judge.with("strength", threshold * threshold).with("rounding", ROUNDING * ROUNDING);
-        put(device, &[measure, on_diagonal, judge])?;
-        Ok(kinds)
     }
 
     /// Sets of strongly connected nodes.
@@ -244,30 +208,6 @@ impl StructureKernels {
         drop(calls);
         let [own, up, down] = all.map(|counting| counting.slices(device));
         Ok([own?, up?, down?])
-    }
-
-    /// Whether the interpolation of a structure has all blocks that the connections of a matrix ask for.
-    ///
-    /// # Errors
-    /// No memory, a failing driver.
-    pub fn connects(
-        &self,
-        device: &dyn Device,
-        structure: &Structure,
-        kinds: &Buffer,
-    ) -> Result<bool, SolveError> {
-        let Structure { own, sets, interpolation, .. } = structure;
-        let missing = device.allocate_unset(4 * own.rows as u64)?;
-        device.fill(&missing, 0)?;
-        let scan = Scan::new(device, own.rows)?;
-        let arrays = [("kinds", kinds), ("aggregates", &sets.of), ("lengths", &missing)];
-        let sizes = [("n", own.rows), ("n_blocks", own.n_blocks), ("n_found", interpolation.n_blocks)];
-        let found = [("starts", &*interpolation.starts), ("found", &interpolation.at)];
-        let arrays = [&own.lists()[..], &found, &arrays].concat();
-        let mut calls = vec![Call::of(&self.missing, &sizes, &arrays)];
-        scan.push_total(&self.lists, &missing, &mut calls);
-        put(device, &calls)?;
-        Ok(scan.total(device)? == 0)
     }
 
     fn with_owners(&self, device: &dyn Device, matrix: &BlockRows<'_>) -> Result<Pattern, SolveError> {

@@ -105,7 +105,7 @@ fn smoothed(
 
 /// A cycle of a hierarchy of `of` that smooths `a`.
 fn cycle(level: &Level, p: &DMatrix<f64>, [of, a]: [&DMatrix<f64>; 2], b: &DVector<f64>) -> DVector<f64> {
-    let (spectrum, matrix) = (level.spectrum, (a, &of.diagonal()));
+    let (spectrum, matrix) = (level.matrices.spectrum, (a, &of.diagonal()));
     let x = smoothed(matrix, spectrum, b, DVector::zeros(b.len()));
     let right = p.transpose() * (b - a * &x);
     let x = &x + p * (p.transpose() * of * p).lu().solve(&right).unwrap();
@@ -163,7 +163,7 @@ fn a_cycle_of_two_levels_is_the_dense_one() {
         hierarchy.take(device, &second.block_rows().unwrap()).unwrap();
         let expected = cycle(
             &hierarchy.levels[0],
-            &dense_of(device, &hierarchy.levels[0].interpolation),
+            &dense_of(device, &hierarchy.levels[0].matrices.interpolation),
             [&dense_other, &a],
             &b,
         );
@@ -172,9 +172,9 @@ fn a_cycle_of_two_levels_is_the_dense_one() {
 
         let hierarchy = hierarchy.renew(device, &second.block_rows().unwrap(), None).unwrap().unwrap();
         let [level] = &hierarchy.levels[..] else { unreachable!("{} levels", hierarchy.levels.len()) };
-        let p = dense_of(device, &level.interpolation);
+        let p = dense_of(device, &level.matrices.interpolation);
         assert_eq!(hierarchy.size().unknowns, [n, p.ncols()]);
-        assert_eq!(dense_of(device, &level.restriction), p.transpose(), "{name}");
+        assert_eq!(dense_of(device, &level.matrices.restriction), p.transpose(), "{name}");
         assert!(p.ncols() < n / 4 && p.ncols() > n / 20, "{} of {n}", p.ncols());
         // rows without a prescribed neighbour or a boundary keep constants
         let ones = p.transpose() * DVector::from_element(n, 1.0);
@@ -185,7 +185,10 @@ fn a_cycle_of_two_levels_is_the_dense_one() {
         }
         let coarse = p.transpose() * &a * &p;
         // sums of some hundred terms
-        assert!((dense_of(device, &level.coarse) - &coarse).amax() < 1e-12 * coarse.amax(), "{name}");
+        assert!(
+            (dense_of(device, &level.matrices.coarse) - &coarse).amax() < 1e-12 * coarse.amax(),
+            "{name}"
+        );
 
         let expected = cycle(level, &p, [&a, &a], &b);
         let applied = |v: &DVector<f64>| applied((device, &hierarchy), &second, v);
@@ -334,8 +337,8 @@ fn levels_of_displacements_are_galerkin_s() {
         near.rows_mut(0, 3).fill(0.0); // of no aggregate
         let mut a = blocks.blocks();
         for (depth, level) in hierarchy.levels.iter().enumerate() {
-            let omega = 4.0 / (3.0 * level.spectrum.largest);
-            let inverse = vectors_of(device, &level.inverse, 1);
+            let omega = 4.0 / (3.0 * level.matrices.spectrum.largest);
+            let inverse = vectors_of(device, &level.matrices.inverse, 1);
             // the near kernel is that of the coarse level, a step of Jacobi's method aside
             let scaled = times(device, a, &near);
             let mut expected =
@@ -343,22 +346,22 @@ fn levels_of_displacements_are_galerkin_s() {
             if depth == 0 {
                 expected.rows_mut(0, 3).fill(0.0);
             }
-            let coarse_near = vectors_of(device, &level.near, 6);
-            let far = (times(device, &level.interpolation, &coarse_near) - &expected).amax();
+            let coarse_near = vectors_of(device, &level.matrices.near, 6);
+            let far = (times(device, &level.matrices.interpolation, &coarse_near) - &expected).amax();
             assert!(far <= 1e-12 * near.amax(), "{name}, level {depth}: {far:e}");
             let below = coarse_near.nrows();
             let x = DMatrix::from_vec(below, 3, random.reals(3 * below));
-            let image = times(device, a, &times(device, &level.interpolation, &x));
-            let coarse = times(device, &level.restriction, &image);
-            let far = (times(device, &level.coarse, &x) - &coarse).amax();
+            let image = times(device, a, &times(device, &level.matrices.interpolation, &x));
+            let coarse = times(device, &level.matrices.restriction, &image);
+            let far = (times(device, &level.matrices.coarse, &x) - &coarse).amax();
             assert!(far <= 1e-12 * coarse.amax(), "{name}, level {depth}, seed {}: {far:e}", random.seed);
             let y = DMatrix::from_vec(near.nrows(), 1, random.reals(near.nrows()));
             let (left, right) = (
-                times(device, &level.restriction, &y).dot(&x.column(0)),
-                times(device, &level.interpolation, &x).column(0).dot(&y.column(0)),
+                times(device, &level.matrices.restriction, &y).dot(&x.column(0)),
+                times(device, &level.matrices.interpolation, &x).column(0).dot(&y.column(0)),
             );
             assert!((left - right).abs() <= 1e-12 * y.norm() * x.norm(), "{name}, level {depth}");
-            (a, near) = (&level.coarse, coarse_near);
+            (a, near) = (&level.matrices.coarse, coarse_near);
         }
         assert!(hierarchy.size().unknowns[1] < n / 5, "{:?}", hierarchy.size());
     }
@@ -519,7 +522,7 @@ fn prepared_kernels_are_known_to_a_hierarchy() {
         let add = layout.update(device, [unknowns.components, width], Update::Add).unwrap();
         assert_eq!(add.origin(), Origin::Memory);
         for text in [
-            text!("aggregation/connections"),
+            text!("largest_of_blocks"),
             text!("aggregation/choose_roots"),
             text!("fill_columns"),
             text!("dense_product"),
