@@ -121,6 +121,7 @@ fn loaded<'k>(
     (insn, around): (InsnId, &[InameId]),
     bound: &Affine,
 ) -> Option<Read<'k>> {
+    let bound = &expanded(poly, (insn, around), bound);
     let (scalar, base) = match (bound.terms(), bound.constant_term()) {
         ([(Atom::Var(scalar), 1)], 0) => (*scalar, None),
         ([(Atom::Var(scalar), 1), (Atom::Var(base), -1)], 0)
@@ -144,6 +145,27 @@ fn loaded<'k>(
     let symbolic = |e: &Expr| e.as_affine().filter(|e| poly.is_symbolic(e));
     let entries = entries.into_iter().map(symbolic).collect::<Option<_>>()?;
     Some(Read { starts: entry.var, entries, base, condition, reader })
+}
+
+/// The bound with what scalars are computed of, where one instruction before it, in loops around it
+/// alone, assigns a sum of other scalars, which keep their values from there on: their writers stand
+/// before it in the same way.
+fn expanded(poly: &Polyhedral, (insn, around): (InsnId, &[InameId]), bound: &Affine) -> Affine {
+    let is_before = |writer: InsnId, insn: InsnId, around: &[InameId]| {
+        poly.position(writer) < poly.position(insn) && around.starts_with(poly.loops(writer))
+    };
+    let sum_of = |scalar: VarId| {
+        let (writer, assigned) = only_writer(poly, scalar)?;
+        let sum = assigned.rhs.as_affine()?;
+        let is_kept = |atom: &Atom| {
+            let Atom::Var(part) = atom else { return false };
+            let read = only_writer(poly, *part);
+            read.is_some_and(|(reader, _)| is_before(reader, writer, poly.loops(writer)))
+        };
+        let are_kept = sum.terms().iter().all(|(atom, _)| is_kept(atom));
+        (are_kept && is_before(writer, insn, around)).then_some(sum)
+    };
+    bound.substitute(&|atom| if let Atom::Var(scalar) = atom { sum_of(*scalar) } else { None })
 }
 
 /// Whether the loop runs nothing where one of its bounds is not read: both have one condition, which

@@ -186,9 +186,10 @@ pub(super) fn build(
             builder.renew();
         }
         if owned.are_strips {
-            let strip = strips::open(&mut builder, &owned, owners)?;
-            points = builder.results_of_gathered(&uses)?;
-            strips::scatter(&mut builder, &owned, &strip)?;
+            let strip = strips::open(&mut builder, &owned, owners, &uses)?;
+            builder.geometry(&uses)?;
+            points = builder.points_of(&uses)?;
+            strips::scatter(&mut builder, &owned, &strip);
         } else {
             pairs::open_pairs(&mut builder, &owned, owners);
             points = builder.results_of_entity(&uses)?;
@@ -219,13 +220,13 @@ impl Builder<'_> {
     /// The results of the entity; gives the points of each integral.
     fn results_of_entity(&mut self, uses: &Uses) -> Result<Vec<usize>, FormError> {
         self.gathers()?;
-        self.results_of_gathered(uses)
-    }
-
-    /// The same of an entity whose functions are gathered.
-    fn results_of_gathered(&mut self, uses: &Uses) -> Result<Vec<usize>, FormError> {
         self.geometry(uses)?;
         result::zero(self);
+        self.points_of(uses)
+    }
+
+    /// Adds to the results at the points of each integral; gives how many these are.
+    fn points_of(&mut self, uses: &Uses) -> Result<Vec<usize>, FormError> {
         (0..self.integrals.len()).map(|place| self.integral(uses, place)).collect()
     }
 
@@ -288,6 +289,30 @@ impl Builder<'_> {
         let written = sink.written;
         self.roles.geometry.extend(written);
         self.known = known;
+        Ok(())
+    }
+
+    /// The same of an owner before vertices come to it, as far as some of them do not change it, by
+    /// the places that nodes depend on. What depends on none of `all` is known from here on.
+    pub(super) fn geometry_that_stays(
+        &mut self,
+        uses: &Uses,
+        depends: &[u32],
+        all: u32,
+    ) -> Result<(), FormError> {
+        self.known.clear();
+        self.geometry(&uses.restricted(|k| depends[k] & all != all))?;
+        let known = std::mem::take(&mut self.known);
+        for (node, (value, _)) in &known {
+            if let Expr::Load(access) = value
+                && access.index.is_empty()
+                && depends[*node] != 0
+                && !self.graph.nodes[*node].operands.is_empty()
+            {
+                self.declared.insert(*node, access.var);
+            }
+        }
+        self.known = known.into_iter().filter(|(node, _)| depends[*node] == 0).collect();
         Ok(())
     }
 
@@ -472,6 +497,7 @@ impl Builder<'_> {
             vars: &self.vars,
             ty: self.ty,
             declared: &self.declared,
+            strip: self.strip.as_ref(),
             stage,
             terminals,
             written: Vec::new(),

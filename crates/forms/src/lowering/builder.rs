@@ -9,6 +9,7 @@ use super::parameters::Signature;
 use super::pointwise::Known;
 use super::signature::Vars;
 use super::sink::temporary_type;
+use super::strip_cell::StripCell;
 use super::tables::Tables;
 use super::tensor_order::Order;
 use super::{LoweredArgument, LoweredKernel, MatrixResult, VectorResult};
@@ -44,6 +45,8 @@ pub(super) struct Builder<'a> {
     pub(super) known: Known,
     /// The pair of an owner of rows and a cell that is the entity.
     pub(super) pair: Option<Pair>,
+    /// The cell of a strip that is the entity.
+    pub(super) strip: Option<StripCell>,
     /// Results that are no vectors, by output.
     sums: BTreeMap<usize, VarId>,
     /// Temporaries of nodes that were declared before they are written.
@@ -100,6 +103,7 @@ impl<'a> Builder<'a> {
             order_tables: BTreeMap::new(),
             entity: None,
             pair: None,
+            strip: None,
             roles: Roles::default(),
             known: Known::new(),
             sums: BTreeMap::new(),

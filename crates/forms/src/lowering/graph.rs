@@ -211,6 +211,43 @@ impl Graph {
         }
     }
 
+    /// Whether a node is a product with a weight.
+    pub(super) fn is_weighted(&self, node: usize) -> bool {
+        let GraphNode { op, operands } = &self.nodes[node];
+        let is_weight = |operand: &usize| matches!(self.nodes[*operand].op, Op::Weight(_));
+        *op == Op::Arithmetic(Arithmetic::Multiply) && operands.iter().any(is_weight)
+    }
+
+    /// Whether a node is zero where its products with a weight are, whatever numbers functions have:
+    /// nothing else that it is made of divides.
+    pub(super) fn vanishes(&self, node: usize) -> bool {
+        let GraphNode { op, operands } = &self.nodes[node];
+        let of = |k: usize| self.vanishes(operands[k]);
+        match op {
+            Op::Arithmetic(Arithmetic::Multiply) => {
+                let other = |k: usize| of(k) && self.is_polynomial(operands[1 - k]);
+                self.is_weighted(node) || other(0) || other(1)
+            }
+            Op::Arithmetic(Arithmetic::Add | Arithmetic::Subtract) => of(0) && of(1),
+            Op::Negate => of(0),
+            _ => false,
+        }
+    }
+
+    /// Whether a node is a polynomial of what functions and constants are.
+    fn is_polynomial(&self, node: usize) -> bool {
+        let GraphNode { op, operands } = &self.nodes[node];
+        let is_one = match op {
+            Op::Literal(_) | Op::Constant(..) | Op::CellValue(_) | Op::Evaluation(..) | Op::Table(..) => true,
+            Op::Arithmetic(op) => {
+                matches!(op, Arithmetic::Add | Arithmetic::Subtract | Arithmetic::Multiply)
+            }
+            Op::Negate => true,
+            _ => false,
+        };
+        is_one && operands.iter().all(|operand| self.is_polynomial(*operand))
+    }
+
     /// The nodes at and below some roots.
     pub(super) fn below(&self, roots: &[usize]) -> BTreeSet<usize> {
         let mut seen = BTreeSet::new();

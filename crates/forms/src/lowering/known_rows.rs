@@ -2,7 +2,9 @@
 //! is summed up before what depends on the trial function is multiplied.
 
 use super::MatrixResult;
-use crate::tabulated::{Arithmetic, Integral, Node, Table, TabulatedForm, Term, TermArgument, Values};
+use crate::tabulated::{
+    Arithmetic, Integral, MathFunction, Node, Table, TabulatedForm, Term, TermArgument, Values,
+};
 use std::collections::BTreeMap;
 
 /// The test function of the owners of rows, where all are at vertices and cells are turned to them.
@@ -190,11 +192,35 @@ impl Summed {
 
     /// The product of nodes: what is known of a cell first.
     fn product(&mut self, nodes: &[usize]) -> Option<usize> {
+        let nodes = &self.with_reciprocal_measures(nodes)[..];
         let is_of_point = |node: &usize| {
             matches!(self.integral.nodes[*node], Node::Weight | Node::Evaluation(_) | Node::Table(..))
         };
         let (of_points, of_cell): (Vec<usize>, Vec<usize>) = nodes.iter().partition(|node| is_of_point(node));
         of_cell.into_iter().chain(of_points).fold(None, |product, node| self.times(product, Some(node)))
+    }
+
+    /// The nodes of a product with `abs(1/d)` for `abs(d)*(1/d)*(1/d)`.
+    fn with_reciprocal_measures(&mut self, nodes: &[usize]) -> Vec<usize> {
+        let mut nodes = nodes.to_vec();
+        let is_one = |node: usize| self.integral.nodes[node] == Node::Literal(1.0);
+        let found = nodes.iter().enumerate().find_map(|(at, node)| {
+            let Node::Math(MathFunction::Abs, of) = &self.integral.nodes[*node] else { return None };
+            let is_reciprocal = |other: &usize| {
+                matches!(self.integral.nodes[*other], Node::Arithmetic(Arithmetic::Divide, one, d)
+                    if d == of[0] && is_one(one))
+            };
+            let reciprocals: Vec<usize> =
+                (0..nodes.len()).filter(|k| is_reciprocal(&nodes[*k])).take(2).collect();
+            <[usize; 2]>::try_from(reciprocals).ok().map(|[a, b]| [at, a, b])
+        });
+        if let Some([at, a, b]) = found {
+            let reciprocal = nodes[a];
+            nodes[at] = self.node(Node::Math(MathFunction::Abs, vec![reciprocal]));
+            nodes.remove(b.max(a));
+            nodes.remove(b.min(a));
+        }
+        nodes
     }
 
     fn times(&mut self, a: Option<usize>, b: Option<usize>) -> Option<usize> {

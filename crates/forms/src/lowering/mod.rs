@@ -44,6 +44,7 @@ mod samples;
 mod signature;
 mod sink;
 mod states;
+mod strip_cell;
 mod strips;
 mod symbol;
 mod symmetric;

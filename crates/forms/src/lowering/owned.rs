@@ -77,8 +77,9 @@ pub(super) struct Rows {
 pub(super) struct PackedRow {
     /// Where the entries of the group begin and end.
     pub(super) group: [VarId; 2],
-    /// Where those of the row do.
-    pub(super) row: [VarId; 2],
+    /// Where those of the row begin, and how many they are.
+    pub(super) first: VarId,
+    pub(super) length: VarId,
     /// The first row after those of the group.
     pub(super) after: Expr,
 }

@@ -26,8 +26,8 @@ pub(super) struct Opened {
 
 impl PackedRow {
     /// Where the row begins in the rows of the group.
-    fn first(&self) -> Expr {
-        Expr::binary(BinaryOp::Sub, Expr::scalar(self.row[0]), Expr::scalar(self.group[0]))
+    fn begin(&self) -> Expr {
+        Expr::binary(BinaryOp::Sub, Expr::scalar(self.first), Expr::scalar(self.group[0]))
     }
 }
 
@@ -64,7 +64,7 @@ pub(super) fn open_owner(w: &mut Builder<'_>, owned: &OwnedRows, owners: &Owners
     w.assign("count_pairs", Access::scalar(count), Expr::load(owned.counts, [owner.clone()]));
     let first_column = match &rows.packed {
         // of columns that are copied, those of the group are
-        Some(packed) => Some(if is_copied { packed.first() } else { Expr::scalar(packed.row[0]) }),
+        Some(packed) => Some(if is_copied { packed.begin() } else { Expr::scalar(packed.first) }),
         None if is_copied => None,
         None => Some(Expr::load(owned.row_starts, [row_of(owned, owner.clone(), Expr::Int(0))])),
     };
@@ -137,7 +137,10 @@ fn open_group(
     w.b.open(owner);
     let owner = owners.at(Expr::from_affine(&group.plus(&Affine::iname(owner))));
     let row = bounds(w, owned, "entry", owner.clone());
-    let packed = PackedRow { group: [begin, end], row, after };
+    let length = w.integer("entries");
+    let [first, last] = row.map(Expr::scalar);
+    w.assign("count_entries", Access::scalar(length), last - first);
+    let packed = PackedRow { group: [begin, end], first: row[0], length, after };
     (owner, Rows { sums, packed: Some(packed) }, copy)
 }
 
@@ -379,10 +382,9 @@ impl Rows {
         };
         let place = w.integer("place_in_row");
         w.assign("find_place", Access::scalar(place), slot);
-        let [first, last] = packed.row.map(Expr::scalar);
         let is_there = Expr::binary(BinaryOp::Le, Expr::Int(0), Expr::scalar(place));
-        let is_below = Expr::binary(BinaryOp::Lt, Expr::scalar(place), last - first);
-        let at = Access::new(self.sums, [packed.first() + Expr::scalar(place)]);
+        let is_below = Expr::binary(BinaryOp::Lt, Expr::scalar(place), Expr::scalar(packed.length));
+        let at = Access::new(self.sums, [packed.begin() + Expr::scalar(place)]);
         let name = w.form.outputs[owned.output].name.clone();
         let insn = w.add_to(&format!("gather_{name}"), at, Expr::load(cell, [Expr::Int(0), column]));
         w.b.insn_mut(insn).predicate = Some(Expr::binary(BinaryOp::And, is_there, is_below));

@@ -26,6 +26,10 @@ pub(super) trait Sink {
     /// # Errors
     /// As [`Sink::is_complex`].
     fn assign(&mut self, place: usize, name: Option<&str>, value: Expr) -> Result<Expr, FormError>;
+    /// A product with a weight.
+    fn weighted(&self, product: Expr) -> Expr {
+        product
+    }
 }
 
 /// Values of nodes that are known, with the number of operations in them.
@@ -62,7 +66,10 @@ pub(super) fn emit(
         for value in &values {
             is_complex |= sink.is_complex(value)?;
         }
-        let value = operation(&node.op, values, is_complex)?;
+        let mut value = operation(&node.op, values, is_complex)?;
+        if graph.is_weighted(id) {
+            value = sink.weighted(value);
+        }
         let assigned = name.is_some() || uses.is_shared(id) || size > MAX_OPERATIONS;
         let entry = match assigned && !is_condition(&node.op) {
             true => (sink.assign(id, name, value)?, 0),

@@ -9,6 +9,7 @@ use super::locals::{Columns, Local, LocalVar, Used, holding, locals, numbered, w
 use super::needed::matrix_extents;
 use super::signature::Places;
 use super::states;
+use super::strip_cell::StripCell;
 use super::{MatrixResult, TabulatedOptions, VectorResult};
 use crate::form::FormError;
 use crate::program::{ProductRoles, ResultRoles, SumRoles, stage};
@@ -272,7 +273,12 @@ fn matrices(w: &mut Builder<'_>, integral: &Integral, factors: &[Expr], q: &Expr
             products.partials.push(w.label(insn, stage::QUADRATURE, None));
             partial.push(((component, trial.component), (list[0].0, trial, var)));
         }
-        let (columns, j) = w.loop_over("j", cols.count);
+        let strip = w.strip.as_ref();
+        let is_cell = strip.filter(|strip| !strip.are_weighted).map(StripCell::is_cell);
+        // what the columns of the others leave is that of the owner
+        let first = usize::from(strip.is_some_and(|strip| strip.are_differences));
+        let (columns, j) = w.loop_over("j", cols.count - first);
+        let j = if first == 0 { j } else { j + Expr::Int(first as i64) };
         products.columns = Some(columns);
         let name = w.form.outputs[output].name.clone();
         for (_, list) in grouped(partial) {
@@ -289,6 +295,7 @@ fn matrices(w: &mut Builder<'_>, integral: &Integral, factors: &[Expr], q: &Expr
             let col = matrix_index(w.form, spaces[1], trial, cols, j.clone());
             let lhs = Access::new(w.sum_of(output)?, [row, col]);
             let insn = w.add_to(&format!("quad_{name}"), lhs, sum);
+            w.b.insn_mut(insn).predicate.clone_from(&is_cell);
             products.insns.push(w.label(insn, stage::QUADRATURE, None));
         }
         w.b.close_loop();

@@ -5,6 +5,7 @@ use super::locals::{Columns, holding, with_component};
 use super::names::Names;
 use super::pointwise::{Sink, unknown};
 use super::signature::Vars;
+use super::strip_cell::StripCell;
 use crate::form::FormError;
 use kingpost_ir::{Access, Expr, Kernel, KernelBuilder, ScalarType, VarId};
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ pub(super) struct StageSink<'b> {
     pub(super) vars: &'b Vars,
     pub(super) ty: ScalarType,
     pub(super) declared: &'b BTreeMap<usize, VarId>,
+    pub(super) strip: Option<&'b StripCell>,
     pub(super) stage: &'static str,
     pub(super) terminals: BTreeMap<usize, Expr>,
     /// The instructions.
@@ -87,8 +89,18 @@ impl Sink for StageSink<'_> {
         let insn_name = self.names.fresh(&format!("set_{name}"));
         let insn = self.b.assign(&insn_name, Access::scalar(var), value);
         self.b.label(insn, self.stage);
+        self.b.insn_mut(insn).predicate = self.strip.and_then(|strip| strip.changes(node));
         self.written.push(insn_name);
         Ok(Expr::scalar(var))
+    }
+
+    fn weighted(&self, product: Expr) -> Expr {
+        match self.strip.filter(|strip| strip.are_weighted) {
+            None => product,
+            Some(strip) => {
+                Expr::Select(Box::new(strip.is_cell()), Box::new(product), Box::new(Expr::from(0.0)))
+            }
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! The cells of an owned row as strips: the vertices that come to its cells one after the other.
 
 use super::builder::Builder;
+use super::graph::Uses;
 use super::locals::{Columns, LocalVar, local_shape, with_component};
 use super::owned::{Coming, OwnedRows, Owners, PairCell, RowColumns};
-use super::pairs::{Opened, clear_sums, gather, open_owner, store_rows};
+use super::pairs::{Opened, open_owner, store_rows};
+use super::strip_cell::{StripCell, are_differences, are_weighted, depends};
 use crate::form::FormError;
 use kingpost_fem::sparse::Strips;
 use kingpost_ir::{Access, Affine, BinaryOp, Expr, VarId};
@@ -11,37 +13,48 @@ use kingpost_ir::{Access, Affine, BinaryOp, Expr, VarId};
 /// What an owner has besides its rows while vertices come and go.
 pub(super) struct Strip {
     opened: Opened,
-    /// Where its own columns stand in the row, and what cells add to them.
-    own: [VarId; 2],
+    /// Where its own columns stand in the row.
+    own: VarId,
     /// Where the columns of the vertices at the places stand in the row.
     held: VarId,
-    /// What cells have added to these columns since the vertices came.
+    /// What cells have added to its own columns, and to these since the vertices came.
     sums: VarId,
     /// Vertices of a cell besides the owner.
     places: usize,
-    /// Whether the vertex that came completes a cell.
-    completes: VarId,
+    /// Whether what a cell adds to the columns of all its vertices is zero together.
+    are_differences: bool,
 }
 
 /// Opens the loop over owners, clears the rows of one, opens the loops over the rounds of its strip
 /// and over the places of a round, and makes the cell to which a vertex comes the entity.
-pub(super) fn open(w: &mut Builder<'_>, owned: &OwnedRows, owners: &Owners) -> Result<Strip, FormError> {
+pub(super) fn open(
+    w: &mut Builder<'_>,
+    owned: &OwnedRows,
+    owners: &Owners,
+    uses: &Uses,
+) -> Result<Strip, FormError> {
     let opened = open_owner(w, owned, owners);
     let columns = opened.columns.ok_or_else(|| FormError::Internal("strips have columns".into()))?;
     let places = owned.columns[0] - 1;
-    let own = [w.integer("own_slot"), clear_sums(w, owned, ("own_sums", "clear_own"), 1)];
-    read_number(w, owned, &opened, (own[0], Expr::Int(0)));
-    let sums = clear_sums(w, owned, ("place_sums", "clear_places"), places);
+    let own = w.integer("own_slot");
+    read_number(w, owned, &opened, (own, Expr::Int(0)));
+    let sums = w.sum(owned.output, "strip_sums", &owned.extents());
+    let (_, vertex) = w.loop_over("i_vertex", places + 1);
+    clear(w, owned, sums, vertex);
+    w.b.close_loop();
     let held = w.list("held", places);
     let (_, place) = w.loop_over("i_place", places);
-    w.assign("hold_owner", Access::new(held, [place]), Expr::scalar(own[0]));
+    w.assign("hold_owner", Access::new(held, [place]), Expr::scalar(own));
     w.b.close_loop();
     // the owner itself, and all others until they come
     let first_vertex = columns.first_vertex;
     let of_owner = Coming { dof: opened.owner.clone(), first_vertex };
     opened.enter(w, (opened.owner.clone(), Expr::Int(0)), PairCell::Strip(of_owner));
     w.gathers()?;
-    let [number, next] = ["round", "next_round"].map(|stem| w.integer(stem));
+    let depends = depends(w.form, w.graph);
+    let all = (1 << places) - 1;
+    w.geometry_that_stays(uses, &depends, all)?;
+    let [number, next, completes] = ["round", "next_round", "completes"].map(|stem| w.integer(stem));
     // read before the sums of the round before it, which need not wait then
     read_number(w, owned, &opened, (next, Expr::Int(1)));
     let turn = w.names.fresh("turn");
@@ -50,13 +63,15 @@ pub(super) fn open(w: &mut Builder<'_>, owned: &OwnedRows, owners: &Owners) -> R
     read_number(w, owned, &opened, (next, Expr::from(turn) + Expr::Int(1)));
     let coming = gather_round(w, &opened, &columns, (number, places));
     let (_, place) = w.loop_over("place", places);
-    let [completes, slot] = ["completes", "slot"].map(|stem| w.integer(stem));
+    let slot = w.integer("slot");
     let cell = i64::from(Strips::CELL);
     w.assign("take_cell", Access::scalar(completes), taken(number, &place, cell));
     w.assign("take_slot", Access::scalar(slot), taken(number, &place, cell - 1));
-    let strip = Strip { opened, own, held, sums, places, completes };
+    let are_differences = w.integrals.iter().all(|integral| are_differences(integral));
+    let are_weighted = are_weighted(w.graph, w.integrals);
+    let strip = Strip { opened, own, held, sums, places, are_differences };
     strip.leave(w, owned, place.clone());
-    clear_place(w, owned, (sums, place.clone()));
+    clear(w, owned, sums, place.clone() + Expr::Int(1));
     w.assign("hold", Access::new(held, [place.clone()]), Expr::scalar(slot));
     for (from, to) in coming {
         for component in to.components() {
@@ -65,6 +80,7 @@ pub(super) fn open(w: &mut Builder<'_>, owned: &OwnedRows, owners: &Owners) -> R
             w.assign("come", Access::new(to.var, at), value);
         }
     }
+    w.strip = Some(StripCell { place, completes, are_weighted, are_differences, depends, all });
     Ok(strip)
 }
 
@@ -104,49 +120,59 @@ fn taken(number: VarId, place: &Expr, bits: i64) -> Expr {
     Expr::binary(BinaryOp::BitAnd, shifted, Expr::Int(bits))
 }
 
-/// Adds the rows of a cell to the sums of its vertices; after the last round, those to the rows,
-/// and these to the entries.
-pub(super) fn scatter(w: &mut Builder<'_>, owned: &OwnedRows, strip: &Strip) -> Result<(), FormError> {
-    let cell = w.sum_of(owned.output)?;
-    let is_cell = Expr::binary(BinaryOp::Ne, Expr::scalar(strip.completes), Expr::Int(0));
-    let insn = gather(w, owned, (Expr::Int(0), Expr::Int(0)), (cell, strip.own[1]));
-    w.b.insn_mut(insn).predicate = Some(is_cell.clone());
-    let (_, place) = w.loop_over("j_place", strip.places);
-    let sums = Expr::Int(owned.columns[1] as i64) * place.clone();
-    let insn = gather(w, owned, (place + Expr::Int(1), sums), (cell, strip.sums));
-    w.b.insn_mut(insn).predicate = Some(is_cell);
-    w.b.close_loop();
+/// Adds the sums that are left to the rows after the last round, and these to the entries.
+pub(super) fn scatter(w: &mut Builder<'_>, owned: &OwnedRows, strip: &Strip) {
+    w.strip = None;
     w.b.close_loop(); // of the places
     w.b.close_loop(); // of the rounds
     let (_, place) = w.loop_over("j_place", strip.places);
     strip.leave(w, owned, place);
     w.b.close_loop();
-    let Strip { opened, own: [slot, sums], .. } = strip;
-    opened.rows.add(w, owned, (Expr::Int(0), Expr::scalar(*slot)), *sums);
+    let Strip { opened, own, sums, .. } = strip;
+    opened.rows.add(w, owned, (Expr::Int(0), Expr::scalar(*own)), *sums);
     store_rows(w, owned, (opened.owner.clone(), &opened.rows));
-    Ok(())
 }
 
 impl Strip {
     /// Adds the sums of the vertex at a place to the rows.
     fn leave(&self, w: &mut Builder<'_>, owned: &OwnedRows, place: Expr) {
         let slot = Expr::load(self.held, [place.clone()]);
-        self.opened.rows.add(w, owned, (place, slot), self.sums);
+        let vertex = place + Expr::Int(1);
+        self.opened.rows.add(w, owned, (vertex.clone(), slot), self.sums);
+        if !self.are_differences {
+            return;
+        }
+        each_entry(w, owned, |w, row, component| {
+            let of = |vertex: Expr| [row.clone(), column(owned, vertex, &component)];
+            let left = Expr::load(self.sums, of(vertex));
+            w.add_to("leave", Access::new(self.sums, of(Expr::Int(0))), -left);
+        });
     }
 }
 
-/// Clears the sums of a place.
-fn clear_place(w: &mut Builder<'_>, owned: &OwnedRows, (sums, place): (VarId, Expr)) {
-    let components = owned.columns[1];
+/// The column of a component of a vertex.
+fn column(owned: &OwnedRows, vertex: Expr, component: &Expr) -> Expr {
+    match owned.columns[1] {
+        1 => vertex,
+        n => Expr::Int(n as i64) * vertex + component.clone(),
+    }
+}
+
+/// Writes what is done with each entry of a vertex.
+fn each_entry(w: &mut Builder<'_>, owned: &OwnedRows, write: impl FnOnce(&mut Builder<'_>, Expr, Expr)) {
     let row = w.loop_of("i_row", owned.block);
-    let component = w.loop_of("i_own", components);
-    let at = match components {
-        1 => place,
-        n => Expr::Int(n as i64) * place + component.1,
-    };
-    w.assign("clear_place", Access::new(sums, [row.1, at]), Expr::from(0.0));
+    let component = w.loop_of("i_own", owned.columns[1]);
+    write(w, row.1, component.1);
     w.close_loop_of(component.0);
     w.close_loop_of(row.0);
+}
+
+/// Clears the sums of a vertex.
+fn clear(w: &mut Builder<'_>, owned: &OwnedRows, sums: VarId, vertex: Expr) {
+    each_entry(w, owned, |w, row, component| {
+        let column = column(owned, vertex, &component);
+        w.assign("clear_sums", Access::new(sums, [row, column]), Expr::from(0.0));
+    });
 }
 
 /// Reads a number of the strip of an owner, which may not have it.

@@ -154,10 +154,9 @@ fn an_unstructured_mesh_has_the_entries_of_a_lookup_table() {
     let cases = [(TURNED, 1), (packed, 1), (STRIPS, 1), (TURNED, 2)];
     for (k, (strategy, degree)) in cases.into_iter().take(if is_long_run() { 4 } else { 2 }).enumerate() {
         let space = FunctionSpace::scalar(CellShape::Tetrahedron, degree);
-        let form = form_of(&space);
-        let n = lowered(&form, MatrixResult::Sparse).unwrap().n_columns(&mesh).unwrap();
+        // its rows add up to zero, which strips make use of
+        let form = inner(grad(trial(&space)), grad(test(&space))) * constant("kappa") * dx();
         let inputs = Inputs::new().in_order(ORDER).constant("kappa", [1.7]);
-        let inputs = inputs.field("w", Random::of(seed()).reals(n));
         let device = devices().swap_remove(0);
         let (pattern, found) = assembled(&*device, (&form, &mesh, &inputs), (strategy, 64), k == 0);
         let programs =
