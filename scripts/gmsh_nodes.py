@@ -11,38 +11,26 @@ import basix
 import gmsh
 import numpy as np
 
-FAMILIES = ["Line", "Triangle", "Tetrahedron", "Quadrangle", "Hexahedron"]
-SHAPES = ["interval", "triangle", "tetrahedron", "quadrilateral", "hexahedron"]
-# cells that meshes of the library do not have
-OTHER_FAMILIES = ["Prism", "Pyramid"]
+FAMILIES = ["Line", "Triangle", "Tetrahedron", "Quadrangle", "Hexahedron", "Prism", "Pyramid"]
+SHAPES = ["interval", "triangle", "tetrahedron", "quadrilateral", "hexahedron", "prism", "pyramid"]
 
 HEAD = '''//! Gmsh's nodes of each element in basix's order: written by `scripts/gmsh_nodes.py`.
 
 use crate::element::CellShape;
 
-/// For each shape and order from 1 to 4: the number of Gmsh's element type, and which of its nodes
-/// each node of the equispaced Lagrange element is.
-pub(super) const NODES: [(CellShape, usize, i32, &[usize]); 20] = ['''
-
-OTHERS = '''
-/// The same, for orders 1 and 2, of cells that meshes of this library do not have, by their names.
-pub(super) const OTHER_NODES: [(&str, usize, i32, &[usize]); 4] = ['''
+/// For each shape and order from 1 to 4, of prisms and pyramids to 2: the number of Gmsh's element type,
+/// and which of its nodes each node of the equispaced Lagrange element is.
+pub(super) const NODES: [(CellShape, usize, i32, &[usize]); 24] = ['''
 
 
 def main():
     gmsh.initialize()
     print(HEAD)
     for family, shape in zip(FAMILIES, SHAPES):
-        for order in range(1, 5):
+        # Gmsh 4.15 has no nodes of prisms of order 3
+        for order in range(1, 3 if shape in ("prism", "pyramid") else 5):
             kind, nodes = nodes_of(family, shape, order)
             print(f"    (CellShape::{shape.capitalize()}, {order}, {kind}, &{nodes}),")
-    print("];")
-    print(OTHERS)
-    for family in OTHER_FAMILIES:
-        # Gmsh 4.15 has no nodes of prisms of order 3
-        for order in range(1, 3):
-            kind, nodes = nodes_of(family, family.lower(), order)
-            print(f'    ("{family.lower()}", {order}, {kind}, &{nodes}),')
     print("];")
 
 

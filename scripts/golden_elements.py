@@ -10,7 +10,7 @@ reference axis.
 
 `elements.jsonl`, likewise: family, variant (or null), shape, degree, discontinuous, points
 [points][dim], order, table [derivatives][points][dofs][components] in basix's order, nodes (or null,
-if degrees of freedom are not values at points), entity_dofs [dims][entities][dofs] and, to degree 4,
+if degrees of freedom are not values at points), entity_dofs [dims][entities][dofs] and, to degree 4 and of faces of one shape,
 transformations [dims][matrices][dofs][dofs].
 """
 
@@ -24,6 +24,7 @@ from basix import CellType, ElementFamily, LagrangeVariant
 DATA = pathlib.Path(__file__).resolve().parent.parent / "crates/fem/tests/data"
 SIMPLICES = [CellType.interval, CellType.triangle, CellType.tetrahedron]
 PRODUCTS = [CellType.quadrilateral, CellType.hexahedron]
+OTHERS = [CellType.prism, CellType.pyramid]
 
 
 def dimension(cell):
@@ -35,6 +36,11 @@ def inside(rng, cell, count):
     dim = dimension(cell)
     if cell in PRODUCTS:
         return rng.random((count, dim))
+    if cell in OTHERS:
+        height = rng.random((count, 1))
+        if cell == CellType.prism:
+            return np.hstack([rng.dirichlet(np.ones(3), size=count)[:, :2], height])
+        return np.hstack([rng.random((count, 2)) * (1 - height), height])
     return rng.dirichlet(np.ones(dim + 1), size=count)[:, :dim]
 
 
@@ -88,7 +94,7 @@ def any_element(rng, family, cell, degree, variant, discontinuous, n_points, ord
         "table": table.tolist(),
         "nodes": element.points.tolist() if is_points(element) else None,
         "entity_dofs": element.entity_dofs,
-        "transformations": transformations(element) if degree <= 4 else None,
+        "transformations": transformations(element) if degree <= 4 and cell not in OTHERS else None,
     }
 
 
@@ -121,6 +127,12 @@ def cases():
             for degree in range(1, 5):
                 yield family, cell, degree, None, False, 1, 1
             yield family, cell, 2, None, True, 1, 2
+    for cell in OTHERS:
+        for variant in lagrange:
+            for degree in (1, 2):
+                yield ElementFamily.P, cell, degree, variant, False, 2, 2
+        for degree in range(3):
+            yield ElementFamily.P, cell, degree, LagrangeVariant.gll_warped, True, 1, 1
 
 
 def written(name, rows):

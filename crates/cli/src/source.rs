@@ -68,6 +68,10 @@ pub enum Cell {
     Quadrilateral,
     /// Trilinear cells of three dimensions
     Hexahedron,
+    /// Triangles times intervals, of degree 1 or 2
+    Prism,
+    /// Squares with an apex, of degree 1 or 2
+    Pyramid,
 }
 
 impl From<Cell> for CellShape {
@@ -76,6 +80,8 @@ impl From<Cell> for CellShape {
             Cell::Interval => Self::Interval,
             Cell::Quadrilateral => Self::Quadrilateral,
             Cell::Hexahedron => Self::Hexahedron,
+            Cell::Prism => Self::Prism,
+            Cell::Pyramid => Self::Pyramid,
         }
     }
 }
@@ -297,7 +303,7 @@ impl FormOptions {
         let cell = match self.cell {
             None | Some(Cell::Hexahedron) => CellShape::Hexahedron,
             Some(Cell::Quadrilateral) => CellShape::Quadrilateral,
-            Some(Cell::Interval) => {
+            Some(Cell::Interval | Cell::Prism | Cell::Pyramid) => {
                 return Err(Failure::Usage(format!(
                     "--cell: `{problem}` is on hexahedra or quadrilaterals; leave it out"
                 )));

@@ -58,15 +58,36 @@ fn block(corner: &[usize]) -> Vec<Vec<usize>> {
 
 /// The weights of the vertices of a reference cell at a point.
 pub(crate) fn weights(cell: CellShape, point: &[f64]) -> Vec<f64> {
-    if cell.is_simplex() {
+    let of_simplex = |point: &[f64]| -> Vec<f64> {
         let first = 1.0 - point.iter().sum::<f64>();
-        return std::iter::once(first).chain(point.iter().copied()).collect();
-    }
-    let weight = |k: usize| {
-        let along = point.iter().enumerate().map(|(axis, x)| if k >> axis & 1 == 1 { *x } else { 1.0 - x });
-        along.product()
+        std::iter::once(first).chain(point.iter().copied()).collect()
     };
-    (0..cell.n_vertices()).map(weight).collect()
+    let of_block = |point: &[f64]| -> Vec<f64> {
+        let along = |k: usize| move |(axis, x): (usize, &f64)| if k >> axis & 1 == 1 { *x } else { 1.0 - x };
+        (0..1 << point.len()).map(|k| point.iter().enumerate().map(along(k)).product()).collect()
+    };
+    let scaled = |weights: Vec<f64>, by: f64| weights.into_iter().map(move |weight| by * weight);
+    match (cell, point) {
+        (CellShape::Prism, [x, y, z]) => {
+            let below = of_simplex(&[*x, *y]);
+            scaled(below.clone(), 1.0 - z).chain(scaled(below, *z)).collect()
+        }
+        (CellShape::Pyramid, [x, y, z]) => {
+            let width = 1.0 - z;
+            let below = if width > 0.0 { of_block(&[x / width, y / width]) } else { vec![0.0; 4] };
+            scaled(below, width).chain([*z]).collect()
+        }
+        (CellShape::Interval | CellShape::Triangle | CellShape::Tetrahedron, _) => of_simplex(point),
+        (CellShape::Quadrilateral | CellShape::Hexahedron | CellShape::Prism | CellShape::Pyramid, _) => {
+            of_block(point)
+        }
+    }
+}
+
+/// The dimension of the entity of a cell that has as many vertices.
+pub(crate) fn dim_of_support(cell: CellShape, vertices: usize) -> usize {
+    let dims = (0..=cell.dim()).filter(|dim| cell.entities(*dim).iter().any(|e| e.len() == vertices));
+    dims.min().unwrap_or(cell.dim())
 }
 
 /// A point of the lattice in space: moved by less than a tenth of a cell, and curved out of the
@@ -93,9 +114,19 @@ impl<'m> Grid<'m> {
             let row = row * divisions..(row + 1) * divisions;
             orders(dim).into_iter().flat_map(move |o| row.clone().flat_map(move |k| path(&corner(k), &o)))
         };
-        let cells: Vec<Vec<usize>> = match cell.is_simplex() {
-            true => (0..rows).flat_map(of_row).collect(),
-            false => (0..rows * divisions).flat_map(|k| block(&corner(k))).collect(),
+        let prisms = |k: usize| {
+            let block = block(&corner(k));
+            [0, 1, 3, 4, 5, 7, 0, 3, 2, 4, 7, 6].map(|vertex: usize| block[vertex].clone())
+        };
+        let cells: Vec<Vec<usize>> = match cell {
+            CellShape::Interval | CellShape::Triangle | CellShape::Tetrahedron => {
+                (0..rows).flat_map(of_row).collect()
+            }
+            CellShape::Prism => (0..rows * divisions).flat_map(prisms).collect(),
+            // pyramids have no lattice: those who ask are refused before
+            CellShape::Quadrilateral | CellShape::Hexahedron | CellShape::Pyramid => {
+                (0..rows * divisions).flat_map(|k| block(&corner(k))).collect()
+            }
         };
         let number = |v: &Vec<usize>| v.iter().rev().fold(0, |n, k| n * (divisions + 1) + k) as u32;
         let vertices: Vec<u32> = cells.iter().map(number).collect();
@@ -131,11 +162,7 @@ impl<'m> Grid<'m> {
 
     /// The dimension of the entity that a node lies on.
     pub(crate) fn dim_of(&self, key: &NodeKey) -> usize {
-        match self.cell.is_simplex() {
-            true => key.len() - 1,
-            // an entity of dimension d has 2^d vertices
-            false => key.len().ilog2() as usize,
-        }
+        dim_of_support(self.cell, key.len())
     }
 
     /// The points in space of nodes of cells, `(cell, node)`.
@@ -225,7 +252,7 @@ impl<'m> Grid<'m> {
     /// The orientation of a facet in a cell.
     pub(crate) fn state(&self, cell: usize, facet: usize) -> i32 {
         let vertices: Vec<u32> = self.cell.facets()[facet].iter().map(|k| self.vertices(cell)[*k]).collect();
-        orientation_of(self.cell.entity_shape(self.cell.dim() - 1), &vertices) as i32
+        orientation_of(self.cell.facet_shape(facet), &vertices) as i32
     }
 
     /// The arrays of the entities that a kernel is over: `listed_cells`, or `facet_cells` and

@@ -51,7 +51,11 @@ impl<'m> MappedBox<'m> {
         let dimension = match mesh.shape() {
             CellShape::Quadrilateral => Dimension::Two,
             CellShape::Hexahedron => Dimension::Three,
-            shape @ (CellShape::Interval | CellShape::Triangle | CellShape::Tetrahedron) => {
+            shape @ (CellShape::Interval
+            | CellShape::Triangle
+            | CellShape::Tetrahedron
+            | CellShape::Prism
+            | CellShape::Pyramid) => {
                 return Err(MultigridError::MeshCells { found: shape.to_string() });
             }
         };

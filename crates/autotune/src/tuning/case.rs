@@ -125,6 +125,8 @@ impl FormCase {
             CellShape::Tetrahedron => 3,
             CellShape::Quadrilateral => 13,
             CellShape::Hexahedron => 6,
+            CellShape::Prism => 5,
+            CellShape::Pyramid => 3,
         };
         self.problem(Mesh::unit(self.lowered.cell, divisions), seed)
     }

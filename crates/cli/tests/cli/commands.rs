@@ -1908,12 +1908,14 @@ fn forms_by_name_run_on_other_cells() {
         let what = ["run", "helmholtz", "--cell", cell, "--degree", "2", "--cells", "2"];
         good(&[&what[..], &["--device", "c", "--no-time", "--seed", "1"]].concat())
     };
-    for (cell, cells, elements) in [("interval", 2, 5), ("quadrilateral", 4, 25), ("hexahedron", 8, 125)] {
+    let shapes = [("interval", 2, 5), ("quadrilateral", 4, 25), ("hexahedron", 8, 125), ("prism", 16, 125)];
+    for (cell, cells, elements) in shapes {
         let text = run(cell);
         assert!(text.contains(&format!("a perturbed unit mesh of {cells} cells")), "{text}");
         assert!(text.contains(&format!("`y`: {elements} elements")), "{text}");
         let factorised = format!("factorised sums, {lanes} cells a group");
-        assert_eq!(text.contains(&factorised), cell != "interval", "{text}");
+        let is_product = ["quadrilateral", "hexahedron"].contains(&cell);
+        assert_eq!(text.contains(&factorised), is_product, "{text}");
     }
     let steps =
         good(&["steps", "mass", "--cell", "quadrilateral", "--degree", "3", "--strategy", "factorised"]);
@@ -1924,6 +1926,36 @@ fn forms_by_name_run_on_other_cells() {
     assert!(text.starts_with("kernel laplace_quadrilateral_q3\n"), "{text}");
     let text = good(&["form", "mass", "--cell", "interval"]);
     assert!(text.contains("inner(u, test) * dx") && text.contains("3 points of each cell"), "{text}");
+}
+
+/// A cell of each kind as Gmsh writes it.
+#[test]
+fn prisms_and_pyramids_run_on_files() {
+    let dir = tempfile::tempdir().unwrap();
+    for (cell, kind, nodes, elements) in [
+        ("prism", 6, &["0 0 0", "1 0 0", "0 1 0", "0 0 1", "1 0 1", "0 1 1"][..], 18),
+        ("pyramid", 7, &["0 0 0", "1 0 0", "1 1 0", "0 1 0", "0 0 1"][..], 14),
+    ] {
+        let (n, names) = (nodes.len(), (1..=nodes.len()).map(|k| k.to_string()).collect::<Vec<_>>());
+        let text = format!(
+            "$MeshFormat\n4.1 0 8\n$EndMeshFormat\n$Nodes\n1 {n} 1 {n}\n3 1 0 {n}\n{}\n{}\n$EndNodes\n\
+             $Elements\n1 1 1 1\n3 1 {kind} 1\n1 {}\n$EndElements\n",
+            names.join("\n"),
+            nodes.join("\n"),
+            names.join(" "),
+        );
+        let file = write(dir.path(), cell, &text);
+        let form =
+            ["laplace", "--cell", cell, "--degree", "2", "--mesh", &file, "--device", "c", "--no-time"];
+        let text = good(&[&["run"], &form[..]].concat());
+        assert!(
+            text.contains("with 1 cell") && text.contains(&format!("`y`: {elements} elements")),
+            "{text}"
+        );
+    }
+    let refused = bad(&["run", "laplace", "--cell", "pyramid", "--degree", "1", "--cells", "2"], 2);
+    let expected = "a unit mesh of cells of a pyramid is not supported; take a mesh of a file";
+    assert!(refused.contains(expected), "{refused}");
 }
 
 /// What would be passed over, or would end in a plausible result of something else, is refused.

@@ -10,7 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A reference cell: the unit simplex with one vertex at the origin and one at the end of each
-/// axis, or the unit square or cube.
+/// axis, the unit square or cube, the unit triangle times the unit interval, or the unit square with
+/// an apex over the origin.
 ///
 /// Sub-entities are lists of vertices in ascending order. Entity `i` of the highest proper
 /// dimension of a simplex is the one that does not hold vertex `i`. Vertices of a square or cube
@@ -31,6 +32,11 @@ pub enum CellShape {
     Quadrilateral,
     /// Vertices (0,0,0), (1,0,0), (0,1,0), (1,1,0), and the same with third coordinate 1.
     Hexahedron,
+    /// Vertices (0,0,0), (1,0,0), (0,1,0), and the same with third coordinate 1: three squares
+    /// between two triangles.
+    Prism,
+    /// Vertices (0,0,0), (1,0,0), (0,1,0), (1,1,0), (0,0,1): a square and four triangles.
+    Pyramid,
 }
 
 type Entities = &'static [&'static [usize]];
@@ -61,11 +67,25 @@ const HEXAHEDRON_EDGES: Entities = &[
 const HEXAHEDRON_FACES: Entities =
     &[&[0, 1, 2, 3], &[0, 1, 4, 5], &[0, 2, 4, 6], &[1, 3, 5, 7], &[2, 3, 6, 7], &[4, 5, 6, 7]];
 const HEXAHEDRON_CELL: Entities = &[&[0, 1, 2, 3, 4, 5, 6, 7]];
+const PRISM_EDGES: Entities =
+    &[&[0, 1], &[0, 2], &[0, 3], &[1, 2], &[1, 4], &[2, 5], &[3, 4], &[3, 5], &[4, 5]];
+const PRISM_FACES: Entities = &[&[0, 1, 2], &[0, 1, 3, 4], &[0, 2, 3, 5], &[1, 2, 4, 5], &[3, 4, 5]];
+const PRISM_CELL: Entities = &[&[0, 1, 2, 3, 4, 5]];
+const PYRAMID_EDGES: Entities = &[&[0, 1], &[0, 2], &[0, 4], &[1, 3], &[1, 4], &[2, 3], &[2, 4], &[3, 4]];
+const PYRAMID_FACES: Entities = &[&[0, 1, 2, 3], &[0, 1, 4], &[0, 2, 4], &[1, 3, 4], &[2, 3, 4]];
+const PYRAMID_CELL: Entities = &[&[0, 1, 2, 3, 4]];
 
 impl CellShape {
     /// All shapes.
-    pub const ALL: [Self; 5] =
-        [Self::Interval, Self::Triangle, Self::Tetrahedron, Self::Quadrilateral, Self::Hexahedron];
+    pub const ALL: [Self; 7] = [
+        Self::Interval,
+        Self::Triangle,
+        Self::Tetrahedron,
+        Self::Quadrilateral,
+        Self::Hexahedron,
+        Self::Prism,
+        Self::Pyramid,
+    ];
 
     /// The dimension of the cell, and of the space it lies in.
     #[must_use]
@@ -73,7 +93,7 @@ impl CellShape {
         match self {
             Self::Interval => 1,
             Self::Triangle | Self::Quadrilateral => 2,
-            Self::Tetrahedron | Self::Hexahedron => 3,
+            Self::Tetrahedron | Self::Hexahedron | Self::Prism | Self::Pyramid => 3,
         }
     }
 
@@ -82,11 +102,21 @@ impl CellShape {
     pub const fn is_simplex(self) -> bool {
         match self {
             Self::Interval | Self::Triangle | Self::Tetrahedron => true,
-            Self::Quadrilateral | Self::Hexahedron => false,
+            Self::Quadrilateral | Self::Hexahedron | Self::Prism | Self::Pyramid => false,
         }
     }
 
-    /// The number of vertices: `dim + 1` of a simplex, else `2^dim`.
+    /// Whether the cell is a product of intervals, so that tables on it may be products of tables
+    /// on a line.
+    #[must_use]
+    pub const fn is_product(self) -> bool {
+        match self {
+            Self::Interval | Self::Quadrilateral | Self::Hexahedron => true,
+            Self::Triangle | Self::Tetrahedron | Self::Prism | Self::Pyramid => false,
+        }
+    }
+
+    /// The number of vertices: `dim + 1` of a simplex, `2^dim` of a square or cube.
     #[must_use]
     pub const fn n_vertices(self) -> usize {
         match self {
@@ -94,6 +124,8 @@ impl CellShape {
             Self::Triangle => 3,
             Self::Tetrahedron | Self::Quadrilateral => 4,
             Self::Hexahedron => 8,
+            Self::Prism => 6,
+            Self::Pyramid => 5,
         }
     }
 
@@ -109,6 +141,10 @@ impl CellShape {
                 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0,
                 0.0, 1.0, 1.0, 1.0, 1.0, 1.0,
             ],
+            Self::Prism => {
+                &[0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0]
+            }
+            Self::Pyramid => &[0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0],
         }
     }
 
@@ -122,6 +158,8 @@ impl CellShape {
             Self::Tetrahedron => TETRAHEDRON_EDGES,
             Self::Quadrilateral => QUADRILATERAL_EDGES,
             Self::Hexahedron => HEXAHEDRON_EDGES,
+            Self::Prism => PRISM_EDGES,
+            Self::Pyramid => PYRAMID_EDGES,
         }
     }
 
@@ -135,6 +173,8 @@ impl CellShape {
             Self::Tetrahedron => TETRAHEDRON_FACES,
             Self::Quadrilateral => QUADRILATERAL_CELL,
             Self::Hexahedron => HEXAHEDRON_FACES,
+            Self::Prism => PRISM_FACES,
+            Self::Pyramid => PYRAMID_FACES,
         }
     }
 
@@ -142,6 +182,12 @@ impl CellShape {
     #[must_use]
     pub const fn facets(self) -> Entities {
         self.entities(self.dim() - 1)
+    }
+
+    /// The shape of a facet; none of a vertex, and none if there is no such facet.
+    #[must_use]
+    pub fn facet_shape(self, facet: usize) -> Option<Self> {
+        shape_of(self, self.facets().get(facet)?)
     }
 
     /// The entities of dimension `dim`, each as its vertices in ascending order; none above the
@@ -154,27 +200,77 @@ impl CellShape {
             (_, 2) => self.faces(),
             (Self::Tetrahedron, 3) => TETRAHEDRON_CELL,
             (Self::Hexahedron, 3) => HEXAHEDRON_CELL,
+            (Self::Prism, 3) => PRISM_CELL,
+            (Self::Pyramid, 3) => PYRAMID_CELL,
             (
-                Self::Interval | Self::Triangle | Self::Tetrahedron | Self::Quadrilateral | Self::Hexahedron,
+                Self::Interval
+                | Self::Triangle
+                | Self::Tetrahedron
+                | Self::Quadrilateral
+                | Self::Hexahedron
+                | Self::Prism
+                | Self::Pyramid,
                 _,
             ) => &[],
         }
     }
 
     /// The shape of the entities of dimension `dim`: none of vertices, and none above the cell's
-    /// dimension.
+    /// dimension. Of a prism's and a pyramid's faces it is that of their squares.
     #[must_use]
     pub const fn entity_shape(self, dim: usize) -> Option<Self> {
         match (dim, self) {
             (1, _) => Some(Self::Interval),
             (2, Self::Triangle | Self::Tetrahedron) => Some(Self::Triangle),
-            (2, Self::Quadrilateral | Self::Hexahedron) => Some(Self::Quadrilateral),
-            (3, Self::Tetrahedron | Self::Hexahedron) => Some(self),
+            (2, Self::Quadrilateral | Self::Hexahedron | Self::Prism | Self::Pyramid) => {
+                Some(Self::Quadrilateral)
+            }
+            (3, Self::Tetrahedron | Self::Hexahedron | Self::Prism | Self::Pyramid) => Some(self),
             (
                 _,
-                Self::Interval | Self::Triangle | Self::Tetrahedron | Self::Quadrilateral | Self::Hexahedron,
+                Self::Interval
+                | Self::Triangle
+                | Self::Tetrahedron
+                | Self::Quadrilateral
+                | Self::Hexahedron
+                | Self::Prism
+                | Self::Pyramid,
             ) => None,
         }
+    }
+
+    /// The entities of dimension `dim` that have the shape [`Self::entity_shape`]: all, but of the
+    /// faces of a prism or pyramid the squares.
+    #[must_use]
+    pub const fn entities_of_shape(self, dim: usize) -> Entities {
+        match (self, dim) {
+            (Self::Prism, 2) => PRISM_FACES.split_at(4).0.split_at(1).1,
+            (Self::Pyramid, 2) => PYRAMID_FACES.split_at(1).0,
+            (
+                Self::Interval
+                | Self::Triangle
+                | Self::Tetrahedron
+                | Self::Quadrilateral
+                | Self::Hexahedron
+                | Self::Prism
+                | Self::Pyramid,
+                _,
+            ) => self.entities(dim),
+        }
+    }
+
+    /// Whether all facets have one shape.
+    #[must_use]
+    pub const fn has_one_facet_shape(self) -> bool {
+        let dim = self.dim() - 1;
+        self.entities_of_shape(dim).len() == self.entities(dim).len()
+    }
+
+    /// The middle of the vertices.
+    #[must_use]
+    pub fn centre(self) -> Vec<f64> {
+        let along = |axis| self.vertices().iter().skip(axis).step_by(self.dim()).sum::<f64>();
+        (0..self.dim()).map(|axis| along(axis) / self.n_vertices() as f64).collect()
     }
 
     /// Whether the axes of a facet, and the normal that they define, point out of the cell: of a
@@ -213,17 +309,21 @@ impl CellShape {
     /// The vertex at the end of an axis: the one whose coordinates are 1 along `axis` and else 0.
     #[must_use]
     pub const fn axis_vertex(self, axis: usize) -> usize {
-        if self.is_simplex() { axis + 1 } else { 1 << axis }
+        match self {
+            Self::Interval | Self::Triangle | Self::Tetrahedron | Self::Prism => axis + 1,
+            Self::Quadrilateral | Self::Hexahedron | Self::Pyramid => 1 << axis,
+        }
     }
 
-    /// The length, area or volume of the reference cell: 1/2 of a triangle, 1/6 of a tetrahedron,
-    /// else 1.
+    /// The length, area or volume of the reference cell: 1/2 of a triangle or prism, 1/6 of a
+    /// tetrahedron, 1/3 of a pyramid, else 1.
     #[must_use]
     pub const fn volume(self) -> f64 {
         match self {
             Self::Interval | Self::Quadrilateral | Self::Hexahedron => 1.0,
-            Self::Triangle => 0.5,
+            Self::Triangle | Self::Prism => 0.5,
             Self::Tetrahedron => 1.0 / 6.0,
+            Self::Pyramid => 1.0 / 3.0,
         }
     }
 
@@ -236,6 +336,8 @@ impl CellShape {
             Self::Tetrahedron => "tetrahedron",
             Self::Quadrilateral => "quadrilateral",
             Self::Hexahedron => "hexahedron",
+            Self::Prism => "prism",
+            Self::Pyramid => "pyramid",
         }
     }
 
@@ -252,14 +354,22 @@ impl fmt::Display for CellShape {
     }
 }
 
+/// The shape of an entity of a cell with these vertices; none of a vertex.
+pub(crate) fn shape_of(cell: CellShape, vertices: &[usize]) -> Option<CellShape> {
+    let of_dims = (1..=cell.dim()).filter_map(|d| cell.entity_shape(d));
+    // the other faces of a prism or pyramid
+    let mut all = of_dims.chain((!cell.has_one_facet_shape()).then_some(CellShape::Triangle));
+    all.find(|s| s.n_vertices() == vertices.len())
+}
+
 /// The axes of an entity: from its first vertex to those at the ends of its own axes.
 pub(crate) fn axes(cell: CellShape, vertices: &[usize]) -> Vec<Vec<f64>> {
     let dim = cell.dim();
     let corner = |v: usize| &cell.vertices()[v * dim..(v + 1) * dim];
-    let shape = (1..=dim).filter_map(|d| cell.entity_shape(d)).find(|s| s.n_vertices() == vertices.len());
+    let shape = shape_of(cell, vertices);
     let n = shape.map_or(0, CellShape::dim);
     let axis = |i: usize| {
-        let end = corner(vertices[cell.axis_vertex(i)]);
+        let end = corner(vertices[shape.map_or(0, |shape| shape.axis_vertex(i))]);
         end.iter().zip(corner(vertices[0])).map(|(a, b)| a - b).collect()
     };
     (0..n).map(axis).collect()

@@ -11,7 +11,11 @@ pub fn orbits_of_points(cell: CellShape, points: &[f64]) -> Option<Vec<Vec<u32>>
     let swaps: &[&[usize]] = match cell {
         CellShape::Triangle => &[&[0, 1, 2], &[1, 0, 2]],
         CellShape::Tetrahedron => &[&[0, 1, 2, 3], &[1, 0, 3, 2], &[2, 3, 0, 1], &[3, 2, 1, 0]],
-        CellShape::Interval | CellShape::Quadrilateral | CellShape::Hexahedron => return None,
+        CellShape::Interval
+        | CellShape::Quadrilateral
+        | CellShape::Hexahedron
+        | CellShape::Prism
+        | CellShape::Pyramid => return None,
     };
     let barycentric = |p: &[f64]| [&[1.0 - p.iter().sum::<f64>()], p].concat();
     let nodes: Vec<Vec<f64>> = points.chunks_exact(cell.dim()).map(barycentric).collect();

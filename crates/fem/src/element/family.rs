@@ -87,7 +87,25 @@ impl ElementFamily {
             (Self::Lagrange(_), CellShape::Interval | CellShape::Quadrilateral | CellShape::Hexahedron) => {
                 Some((0, 15))
             }
-            (Self::Bubble, _) => Some((bubble_degree(shape), 8)),
+            // higher ones have degrees of freedom on faces of both shapes
+            (
+                Self::Lagrange(
+                    LagrangeVariant::Equispaced | LagrangeVariant::GllWarped | LagrangeVariant::GllIsaac,
+                ),
+                CellShape::Prism | CellShape::Pyramid,
+            ) => Some((0, 2)),
+            (
+                Self::Lagrange(LagrangeVariant::Legendre) | Self::Bubble,
+                CellShape::Prism | CellShape::Pyramid,
+            ) => None,
+            (
+                Self::Bubble,
+                CellShape::Interval
+                | CellShape::Triangle
+                | CellShape::Tetrahedron
+                | CellShape::Quadrilateral
+                | CellShape::Hexahedron,
+            ) => Some((bubble_degree(shape), 8)),
             (
                 Self::RaviartThomas | Self::BrezziDouglasMarini | Self::NedelecFirst | Self::NedelecSecond,
                 CellShape::Triangle,
@@ -98,7 +116,11 @@ impl ElementFamily {
             ) => Some((1, 5)),
             (
                 Self::RaviartThomas | Self::BrezziDouglasMarini | Self::NedelecFirst | Self::NedelecSecond,
-                CellShape::Interval | CellShape::Quadrilateral | CellShape::Hexahedron,
+                CellShape::Interval
+                | CellShape::Quadrilateral
+                | CellShape::Hexahedron
+                | CellShape::Prism
+                | CellShape::Pyramid,
             ) => None,
         }
     }

@@ -128,8 +128,8 @@ impl FiniteElement {
         let vector = family.pullback() != Pullback::Identity;
         let value_size = if vector { shape.dim() } else { 1 };
         let singular = || ElementError::Singular { shape, degree };
-        let basis = match (family, shape.is_simplex()) {
-            (ElementFamily::Lagrange(variant), false) => {
+        let basis = match (family, shape.is_product() && !shape.is_simplex()) {
+            (ElementFamily::Lagrange(variant), true) => {
                 product_basis(shape, variant, degree, &functionals).ok_or_else(singular)?
             }
             (
@@ -168,7 +168,7 @@ impl FiniteElement {
     }
 
     /// The degree: the highest of a polynomial in the space, in each coordinate on squares and
-    /// cubes.
+    /// cubes, in those of the triangle and along it on prisms.
     #[must_use]
     pub const fn degree(&self) -> usize {
         self.degree
@@ -209,7 +209,8 @@ impl FiniteElement {
         all.then(|| self.evaluations().into_iter().flat_map(|on| on.points).collect())
     }
 
-    /// How many degrees of freedom belong to the interior of each entity of dimension `dim`.
+    /// How many degrees of freedom belong to the interior of each entity of dimension `dim`, of the faces
+    /// of a prism or pyramid to that of each square: triangles have none.
     #[must_use]
     pub fn dofs_per_entity(&self, dim: usize) -> usize {
         match (self.discontinuous, dim == self.shape.dim()) {
@@ -228,11 +229,11 @@ impl FiniteElement {
     /// empty if there is no such entity.
     #[must_use]
     pub fn entity_dofs(&self, dim: usize, entity: usize) -> std::ops::Range<usize> {
-        if entity >= self.shape.entities(dim).len() {
-            return 0..0;
-        }
-        let lower: usize = (0..dim).map(|d| self.dofs_per_entity(d) * self.shape.entities(d).len()).sum();
-        let start = lower + entity * self.dofs_per_entity(dim);
+        let of_shape = |dim| self.shape.entities_of_shape(dim);
+        let Some(vertices) = self.shape.entities(dim).get(entity) else { return 0..0 };
+        let Some(place) = of_shape(dim).iter().position(|own| own == vertices) else { return 0..0 };
+        let lower: usize = (0..dim).map(|d| self.dofs_per_entity(d) * of_shape(d).len()).sum();
+        let start = lower + place * self.dofs_per_entity(dim);
         start..start + self.dofs_per_entity(dim)
     }
 
@@ -244,8 +245,8 @@ impl FiniteElement {
     /// entity's own basis functions: [functionals, functions].
     pub(super) fn reoriented(&self, dim: usize, entity: usize, order: &[usize]) -> Option<DMatrix<f64>> {
         let functionals = self.functionals.get(dim)?.as_ref()?;
-        let own = self.shape.entities(dim).get(entity)?;
-        let dofs = self.entity_dofs(dim, entity);
+        let own = self.shape.entities_of_shape(dim).get(entity)?;
+        let dofs = self.entity_dofs(dim, self.shape.entities(dim).iter().position(|all| all == own)?);
         let vertices: Vec<usize> = order.iter().map(|i| own[*i]).collect();
         let on = functionals.on(self.shape, &vertices);
         let table = self.tabulate(&on.points, 0).ok()?;
@@ -451,7 +452,7 @@ fn span(shape: CellShape, family: ElementFamily, degree: usize) -> Result<Option
 /// The functionals of all entities, in the order of degrees of freedom.
 fn evaluations(shape: CellShape, functionals: &[Option<Functionals>]) -> Vec<Evaluations> {
     let by_dim = functionals.iter().enumerate().filter_map(|(dim, f)| Some((dim, f.as_ref()?)));
-    by_dim.flat_map(|(dim, f)| shape.entities(dim).iter().map(|v| f.on(shape, v))).collect()
+    by_dim.flat_map(|(dim, f)| shape.entities_of_shape(dim).iter().map(|v| f.on(shape, v))).collect()
 }
 
 /// What the functionals make of the orthonormal polynomials: [dofs, components × polynomials].

@@ -70,7 +70,7 @@ impl Functionals {
     pub(super) fn at_centroid(shape: CellShape) -> Self {
         let centroid = match shape.is_simplex() {
             true => vec![1.0 / shape.n_vertices() as f64; shape.n_vertices()],
-            false => vec![0.5; shape.dim()],
+            false => shape.centre(),
         };
         Self { places: vec![centroid], weights: None, direction: Direction::Scalar }
     }

@@ -79,6 +79,22 @@ impl<'a> Ring<'a> {
         jets
     }
 
+    /// `2 / (1 - c)` for the coordinate `c` of `axis` in (-1, 1): one over the distance from its end in
+    /// (0, 1). Zero at that end.
+    pub(super) fn inverse_of_height(&self, axis: usize) -> Jets {
+        let mut jets = self.zero();
+        for (row, exponents) in jets.0.iter_mut().zip(&self.exponents) {
+            let of_axis = exponents[axis];
+            if exponents.iter().sum::<usize>() == of_axis {
+                for (value, point) in row.iter_mut().zip(self.points.chunks_exact(self.dim)) {
+                    let height = 1.0 - point[axis];
+                    *value = if height == 0.0 { 0.0 } else { height.powi(-1 - of_axis as i32) };
+                }
+            }
+        }
+        jets
+    }
+
     pub(super) fn product(&self, left: &Jets, right: &Jets) -> Jets {
         // a factor is linear or quadratic: what is 0 everywhere need not be multiplied
         let zero =

@@ -29,12 +29,13 @@ pub struct LagrangeElement {
 }
 
 impl LagrangeElement {
-    /// The highest degree on `shape`: 8 in one and two dimensions, 6 in three.
+    /// The highest degree on `shape`: 8 in one and two dimensions, 2 on prisms and pyramids, else 6.
     #[must_use]
     pub const fn max_degree(shape: CellShape) -> usize {
         match shape {
             CellShape::Interval | CellShape::Triangle | CellShape::Quadrilateral => 8,
             CellShape::Tetrahedron | CellShape::Hexahedron => 6,
+            CellShape::Prism | CellShape::Pyramid => 2,
         }
     }
 

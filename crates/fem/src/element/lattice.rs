@@ -2,6 +2,7 @@
 
 use super::CellShape;
 use super::orthonormal::orthonormal_derivatives;
+use crate::cell::shape_of;
 use crate::quadrature::gauss_lobatto;
 use nalgebra::DMatrix;
 
@@ -57,6 +58,9 @@ fn advance(counts: &mut [usize], top: usize) -> bool {
 /// each as the coordinates that [`place`] takes. `shape` is none of a vertex.
 pub(super) fn interior_points(shape: Option<CellShape>, degree: usize, lattice: Lattice) -> Vec<Vec<f64>> {
     let Some(shape) = shape else { return vec![vec![1.0]] };
+    if matches!(shape, CellShape::Prism | CellShape::Pyramid) {
+        return Vec::new(); // up to degree 2
+    }
     if !shape.is_simplex() {
         let line = interval_points(degree, lattice);
         let line = &line[1..degree.max(1)];
@@ -159,7 +163,7 @@ fn isaac(counts: &[usize], lines: &[Vec<f64>]) -> Vec<f64> {
 /// that the place refers to.
 ///
 /// A place is the barycentric coordinates of a simplex or vertex, the coordinates along the axes of
-/// a square or cube.
+/// another cell.
 pub(super) fn place(cell: CellShape, vertices: &[usize], coordinates: &[f64]) -> Vec<f64> {
     let dim = cell.dim();
     let corner = |v: usize, axis: usize| cell.vertices()[v * dim + axis];
@@ -170,9 +174,10 @@ pub(super) fn place(cell: CellShape, vertices: &[usize], coordinates: &[f64]) ->
     }
     // an edge or vertex has barycentric coordinates, of which the first is what remains
     let coordinates = if coordinates.len() == vertices.len() { &coordinates[1..] } else { coordinates };
+    let shape = shape_of(cell, vertices);
     let along = |axis: usize| {
         let moves = coordinates.iter().enumerate().map(|(i, x)| {
-            let end = vertices[1 << i];
+            let end = vertices[shape.map_or(0, |shape| shape.axis_vertex(i))];
             x * (corner(end, axis) - corner(vertices[0], axis))
         });
         corner(vertices[0], axis) + moves.sum::<f64>()

@@ -1,5 +1,6 @@
 //! The orthonormal polynomials of the reference cells with derivatives of any order:
-//! Proriol–Koornwinder–Dubiner on simplices, products of Legendre polynomials on squares and cubes.
+//! Proriol–Koornwinder–Dubiner on simplices, products of Legendre polynomials on squares and cubes,
+//! of both on prisms, and rational functions on pyramids.
 //!
 //! The recurrences are those of Kirby, *Singularity-free evaluation of collapsed-coordinate
 //! orthogonal polynomials* (ACM TOMS 37, 2010): polynomial in the Cartesian coordinates, so there
@@ -54,6 +55,8 @@ pub(super) fn orthonormal_derivatives(
         CellShape::Triangle => triangle(&ring, degree),
         CellShape::Tetrahedron => tetrahedron(&ring, degree),
         CellShape::Quadrilateral | CellShape::Hexahedron => tensor(&ring, degree, shape.dim()),
+        CellShape::Prism => products(&ring, &triangle(&ring, degree), &interval(&ring, degree, 2)),
+        CellShape::Pyramid => pyramid(&ring, degree),
     };
     let n_functions = functions.len();
     let by_function: Vec<_> = functions.into_iter().map(|jets| ring.derivatives_of(jets)).collect();
@@ -70,7 +73,7 @@ pub(super) fn orthonormal_derivatives(
 }
 
 /// The dimension of the complete polynomial space: binomial(degree + dim, dim) on simplices,
-/// `(degree + 1)^dim` else.
+/// `(degree + 1)^dim` on squares and cubes.
 pub(super) fn space_dimension(shape: CellShape, degree: usize) -> usize {
     match shape {
         CellShape::Interval => degree + 1,
@@ -78,6 +81,8 @@ pub(super) fn space_dimension(shape: CellShape, degree: usize) -> usize {
         CellShape::Tetrahedron => (degree + 1) * (degree + 2) * (degree + 3) / 6,
         CellShape::Quadrilateral => (degree + 1).pow(2),
         CellShape::Hexahedron => (degree + 1).pow(3),
+        CellShape::Prism => (degree + 1).pow(2) * (degree + 2) / 2,
+        CellShape::Pyramid => (degree + 1) * (degree + 2) * (2 * degree + 3) / 6,
     }
 }
 
@@ -161,8 +166,43 @@ fn interval(ring: &Ring, degree: usize, axis: usize) -> Vec<Jets> {
 fn tensor(ring: &Ring, degree: usize, dim: usize) -> Vec<Jets> {
     let mut functions = interval(ring, degree, 0);
     for axis in 1..dim {
-        let line = interval(ring, degree, axis);
-        functions = functions.iter().flat_map(|f| line.iter().map(|g| ring.product(f, g))).collect();
+        functions = products(ring, &functions, &interval(ring, degree, axis));
+    }
+    functions
+}
+
+/// Each function of one list times each of another.
+fn products(ring: &Ring, functions: &[Jets], others: &[Jets]) -> Vec<Jets> {
+    functions.iter().flat_map(|f| others.iter().map(|g| ring.product(f, g))).collect()
+}
+
+/// `P_p(x') P_q(y') (1 - z)^max(p, q) R_r(z)`, where `x'` and `y'` are the coordinates of the square
+/// that the section at `z` is, and `R_r` are Jacobi polynomials of weight `2 max(p, q) + 2`. Where both
+/// `p` and `q` are above 0 they are rational; at the apex they have the limit along the axis.
+fn pyramid(ring: &Ring, degree: usize) -> Vec<Jets> {
+    let [x, y, z] = std::array::from_fn(|axis| ring.coordinate(axis));
+    let one = ring.constant(1.0);
+    let half = one.minus(&z).times(0.5);
+    let square = ring.product(&half, &half);
+    let inverse = ring.inverse_of_height(2);
+    // homogeneous of degree p and q in the coordinates and the width of the section
+    let along = |axis: &Jets| {
+        let linear = axis.plus(&z.clone().plus_constant(1.0).times(0.5));
+        first_direction(ring, degree, &linear, &square)
+    };
+    let (lines, others) = (along(&x), along(&y));
+    let mut functions = Vec::with_capacity(space_dimension(CellShape::Pyramid, degree));
+    for (p, left) in lines.iter().enumerate() {
+        for (q, right) in others.iter().enumerate() {
+            let (low, high) = (p.min(q), p.max(q));
+            let start = (0..low).fold(ring.product(left, right), |f, _| ring.product(&f, &inverse));
+            let column = next_direction(ring, start, degree - high, 2 * high + 2, [&z, &one, &one]);
+            for (r, jets) in column.into_iter().enumerate() {
+                // 8: the unit pyramid has an eighth of the volume of that of the biunit cube
+                let norm = 8.0 * (p as f64 + 0.5) * (q as f64 + 0.5) * ((high + r) as f64 + 1.5);
+                functions.push(jets.times(norm.sqrt()));
+            }
+        }
     }
     functions
 }

@@ -30,7 +30,7 @@ pub const fn vertex_orders(shape: CellShape) -> &'static [&'static [usize]] {
             &[3, 2, 1, 0],
             &[3, 1, 2, 0],
         ],
-        CellShape::Tetrahedron | CellShape::Hexahedron => &[],
+        CellShape::Tetrahedron | CellShape::Hexahedron | CellShape::Prism | CellShape::Pyramid => &[],
     }
 }
 
@@ -119,7 +119,8 @@ impl FiniteElement {
             Some(CellShape::Interval) => &[&[1, 0]],
             Some(CellShape::Triangle) => &[&[1, 2, 0], &[0, 2, 1]],
             Some(CellShape::Quadrilateral) => &[&[1, 3, 0, 2], &[0, 2, 1, 3]],
-            Some(CellShape::Tetrahedron | CellShape::Hexahedron) | None => &[],
+            Some(CellShape::Tetrahedron | CellShape::Hexahedron | CellShape::Prism | CellShape::Pyramid)
+            | None => &[],
         };
         // rows are functions: nalgebra's storage by column is that of the transpose by row
         orders.iter().filter_map(|order| Some(self.reoriented(dim, 0, order)?.as_slice().to_vec())).collect()

@@ -33,14 +33,16 @@ impl MeshCounts {
     pub fn unit(shape: CellShape, divisions: usize) -> Result<Self, MeshError> {
         let dim = shape.dim();
         Mesh::check_divisions(dim, divisions)?;
-        // at most 2^32 vertices, and 6 cells for each
+        // at most 2^32 corners, and 6 cells for each
         let power = |n: usize| (n as u64).pow(dim as u32);
         let of_block = match shape {
             CellShape::Interval | CellShape::Quadrilateral | CellShape::Hexahedron => 1,
-            CellShape::Triangle => 2,
-            CellShape::Tetrahedron => 6,
+            CellShape::Triangle | CellShape::Prism => 2,
+            CellShape::Tetrahedron | CellShape::Pyramid => 6,
         };
-        Ok(Self { shape, vertices: power(divisions + 1), cells: of_block * power(divisions) })
+        let middles = if shape == CellShape::Pyramid { power(divisions) } else { 0 };
+        let (vertices, cells) = (power(divisions + 1) + middles, of_block * power(divisions));
+        Ok(Self { shape, vertices, cells })
     }
 
     /// The counts of a mesh.
@@ -60,6 +62,8 @@ impl MeshCounts {
             let all = cells.saturating_mul(shape.facets().len() as u64);
             let (blocks, of_side) = match shape {
                 CellShape::Tetrahedron => (cells as f64 / 6.0, 12.0),
+                CellShape::Prism => (cells as f64 / 2.0, 8.0),
+                CellShape::Pyramid => (cells as f64 / 6.0, 6.0),
                 CellShape::Interval
                 | CellShape::Triangle
                 | CellShape::Quadrilateral

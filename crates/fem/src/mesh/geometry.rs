@@ -221,9 +221,7 @@ impl Mesh {
     #[must_use]
     pub fn determinant(&self, cell: usize) -> f64 {
         if !self.is_affine() {
-            let dim = self.shape.dim();
-            let share = if self.shape.is_simplex() { 1.0 / (dim + 1) as f64 } else { 0.5 };
-            let table = self.geometry_table(&vec![share; dim], 1);
+            let table = self.geometry_table(&self.shape.centre(), 1);
             return table.map_or(0.0, |table| self.determinants(cell, &table)[0]);
         }
         let Some((origin, others)) = self.cell(cell).split_first() else { return 0.0 };

@@ -150,7 +150,7 @@ impl Mesh {
         // One scale for all axes keeps the curve's cells cubes.
         let extent = low.iter().zip(&high).map(|(l, h)| h - l).fold(f64::MIN_POSITIVE, f64::max);
         let scale = f64::from((1_u32 << BITS) - 1) / extent;
-        let centre = vec![if self.shape.is_simplex() { 1.0 / (dim + 1) as f64 } else { 0.5 }; dim];
+        let centre = self.shape.centre();
         let map = self.point_map(&centre);
         let key = |cell| {
             let mut point = vec![0.0; dim];

@@ -33,6 +33,7 @@ pub use incidence::{CellsOfVertices, EntityKey, Occurrence, entity_key};
 #[cfg(feature = "metis")]
 pub use metis::PartsError;
 pub use placement::Placement;
+pub use refined::children;
 pub use tags::CellTags;
 
 use crate::element::{CellShape, FiniteElement};

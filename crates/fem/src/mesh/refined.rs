@@ -26,8 +26,8 @@ const TETRAHEDRON: &[&[[usize; 2]]] = &[
 ];
 
 impl Mesh {
-    /// The mesh with each cell divided evenly: intervals into 2, triangles and quadrilaterals into 4, tetrahedra and
-    /// hexahedra into 8. Cell `c` has the children `c * n .. (c + 1) * n`.
+    /// The mesh with each cell divided evenly: intervals into 2, triangles and quadrilaterals into 4, tetrahedra,
+    /// hexahedra and prisms into 8. Cell `c` has the children `c * n .. (c + 1) * n`.
     ///
     /// Vertices keep their numbers, and those of edges, faces and cells come after them. Children and parts of facets
     /// have the tags of what they are a part of. Repeated, it makes at most three shapes of each tetrahedron.
@@ -41,7 +41,7 @@ impl Mesh {
     /// ```
     ///
     /// # Errors
-    /// [`MeshError::NotRefined`] of curved cells, and where numbers of 32 bits do not suffice.
+    /// [`MeshError::NotRefined`] of curved cells, of pyramids, and where numbers of 32 bits do not suffice.
     ///
     /// # Source
     /// Bey 1995.
@@ -51,7 +51,10 @@ impl Mesh {
         if self.curved.is_some() {
             return refused("they are curved; needed straight ones");
         }
-        let children = children(self.shape);
+        if self.shape == CellShape::Pyramid {
+            return refused("parts of pyramids are pyramids and tetrahedra; needed cells of one shape");
+        }
+        let children = parts(self.shape);
         let corners = self.shape.n_vertices();
         if cells.saturating_mul(children.len() * corners) > u32::MAX as usize {
             return refused("numbers of 32 bits do not count the parts; use fewer");
@@ -125,7 +128,27 @@ impl Mesh {
     }
 }
 
-fn children(shape: CellShape) -> Children {
+/// The vertices of the cells that [`Mesh::refined`] makes of one, in its reference coordinates: `[children]`, each
+/// [corners, dim] row-major. None of pyramids, of which it makes nothing.
+///
+/// ```
+/// use kingpost_fem::{element::CellShape, mesh::children};
+///
+/// assert_eq!(children(CellShape::Interval), Some(vec![vec![0.0, 0.5], vec![0.5, 1.0]]));
+/// ```
+#[must_use]
+pub fn children(shape: CellShape) -> Option<Vec<Vec<f64>>> {
+    let dim = shape.dim();
+    let middle = |around: &Vec<usize>| -> Vec<f64> {
+        let along = |axis: usize| around.iter().map(|v| shape.vertices()[v * dim + axis]).sum::<f64>();
+        (0..dim).map(|axis| along(axis) / around.len() as f64).collect()
+    };
+    let all: Vec<Vec<f64>> =
+        parts(shape).iter().map(|child| child.iter().flat_map(middle).collect()).collect();
+    Some(all).filter(|all| !all.is_empty())
+}
+
+fn parts(shape: CellShape) -> Children {
     let of_pairs = |children: &[&[[usize; 2]]]| {
         let vertices = |[a, b]: &[usize; 2]| if a == b { vec![*a] } else { vec![*a, *b] };
         children.iter().map(|child| child.iter().map(vertices).collect()).collect()
@@ -133,6 +156,21 @@ fn children(shape: CellShape) -> Children {
     match shape {
         CellShape::Triangle => of_pairs(TRIANGLE),
         CellShape::Tetrahedron => of_pairs(TETRAHEDRON),
+        // those of the triangle, in the lower half and in the upper one
+        CellShape::Prism => {
+            let at = |around: &[usize], ends: &[usize]| {
+                ends.iter().flat_map(|end| around.iter().map(move |v| v + 3 * end)).collect()
+            };
+            let layer = |[low, high]: [&'static [usize]; 2]| {
+                let of = move |ends: &'static [usize], child: &[Vec<usize>]| -> Vec<Vec<usize>> {
+                    child.iter().map(|around| at(around, ends)).collect()
+                };
+                let both = move |child: &Vec<Vec<usize>>| [of(low, child), of(high, child)].concat();
+                parts(CellShape::Triangle).iter().map(both).collect::<Vec<_>>()
+            };
+            [layer([&[0], &[0, 1]]), layer([&[0, 1], &[1]])].concat()
+        }
+        CellShape::Pyramid => Vec::new(), // refused
         // one at each vertex: its vertex `j` is in the middle of those that differ from it along the axes along which
         // `j` does
         CellShape::Interval | CellShape::Quadrilateral | CellShape::Hexahedron => {

@@ -15,7 +15,8 @@ const MAX_CUBE: usize = 1_624;
 impl Mesh {
     /// The unit interval, square or cube, whose cells have this shape.
     ///
-    /// Intervals, quadrilaterals and hexahedra, like vertices, are numbered with x fastest.
+    /// Intervals, quadrilaterals and hexahedra, like vertices, are numbered with x fastest. Prisms are two for
+    /// each cube, cut as [squares](Mesh::unit_square) are; pyramids are six, whose apex is the middle of the cube.
     ///
     /// # Errors
     /// As [`Mesh::unit_square`] and [`Mesh::unit_cube`].
@@ -26,6 +27,7 @@ impl Mesh {
             }
             CellShape::Triangle => Self::unit_square(n),
             CellShape::Tetrahedron => Self::unit_cube(n),
+            CellShape::Prism | CellShape::Pyramid => Self::unit_of_cubes(shape, n),
         }
     }
 
@@ -96,6 +98,28 @@ impl Mesh {
                 let at = |axis: usize| (place(cell, n, axis) + (corner >> axis & 1)) * rows.pow(axis as u32);
                 (0..dim).map(at).sum::<usize>() as u32
             }));
+        }
+        Ok(Self::unchecked(shape, coordinates, cells, None))
+    }
+
+    /// Prisms or pyramids in the cubes of the unit cube.
+    fn unit_of_cubes(shape: CellShape, n: usize) -> Result<Self, MeshError> {
+        let (_, mut cells) = lists(MeshCounts::unit(shape, n)?)?;
+        let cubes = Self::unit_product(CellShape::Hexahedron, n)?;
+        let mut coordinates = cubes.coordinates.clone();
+        for cube in 0..cubes.n_cells() {
+            let corners = cubes.cell(cube);
+            if shape == CellShape::Prism {
+                for prism in [[0, 1, 3, 4, 5, 7], [0, 3, 2, 4, 7, 6]] {
+                    cells.extend(prism.map(|corner: usize| corners[corner]));
+                }
+                continue;
+            }
+            let apex = cubes.n_vertices() + cube;
+            coordinates.extend(cubes.point(cube, &[0.5; 3]));
+            for facet in CellShape::Hexahedron.facets() {
+                cells.extend(facet.iter().map(|corner| corners[*corner]).chain([apex as u32]));
+            }
         }
         Ok(Self::unchecked(shape, coordinates, cells, None))
     }

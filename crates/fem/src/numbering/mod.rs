@@ -96,7 +96,7 @@ impl EntityTransform {
         let mut transforms = Vec::new();
         for dim in 0..=element.shape().dim() {
             let Reorientation::Matrices(matrices) = element.reorientation(dim) else { continue };
-            transforms.extend((0..element.shape().entities(dim).len()).map(|entity| Self {
+            transforms.extend((0..element.shape().entities_of_shape(dim).len()).map(|entity| Self {
                 dim,
                 entity,
                 dofs: element.entity_dofs(dim, entity),

@@ -51,7 +51,7 @@ fn list<T: Send>(len: usize, value: impl Fn() -> T + Sync + Send) -> Result<Vec<
 impl Entities {
     fn new(mesh: &Mesh, element: &FiniteElement, dim: usize) -> Result<Self, Refused> {
         let (shape, cells) = (mesh.shape(), mesh.n_cells());
-        let of_cell = shape.entities(dim);
+        let of_cell = shape.entities_of_shape(dim);
         let shared = cells.checked_mul(of_cell.len()).ok_or(Refused::Memory)?;
         let (owners, places) = match dim {
             _ if dim == shape.dim() => (Owners::Cells, cells),

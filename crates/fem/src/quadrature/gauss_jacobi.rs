@@ -75,12 +75,12 @@ fn jacobi(n: usize, alpha: usize, x: f64) -> (f64, f64) {
     (value, slope)
 }
 
-/// The collapsed product rule of a triangle or tetrahedron for total degree `degree`:
+/// The collapsed product rule of a triangle, tetrahedron or pyramid for total degree `degree`:
 /// `floor(degree/2) + 1` points along each direction.
 ///
 /// The simplex is the cube collapsed axis by axis: `x = s (1-t) (1-u)`, `y = t (1-u)`, `z = u`,
-/// whose Jacobian is the weight of the Gauss–Jacobi rules in `t` and `u`. The first direction runs
-/// slowest.
+/// whose Jacobian is the weight of the Gauss–Jacobi rules in `t` and `u`. The pyramid is the cube
+/// collapsed once: `x = s (1-u)`, `y = t (1-u)`, `z = u`. The first direction runs slowest.
 pub(super) fn collapsed(shape: CellShape, degree: usize) -> Rule {
     let n = degree / 2 + 1;
     let name = format!("collapsed Gauss–Jacobi {n}^{}", shape.dim());
@@ -88,15 +88,18 @@ pub(super) fn collapsed(shape: CellShape, degree: usize) -> Rule {
     let lines = [0, 1, 2].map(|alpha| gauss_jacobi(n, alpha));
     for i in 0..n {
         for j in 0..n {
-            let (s, t) = (lines[0].0[i], lines[1].0[j]);
-            let weight = lines[0].1[i] * lines[1].1[j];
+            let is_pyramid = shape == CellShape::Pyramid;
+            let across = &lines[usize::from(!is_pyramid)];
+            let (s, t) = (lines[0].0[i], across.0[j]);
+            let weight = lines[0].1[i] * across.1[j];
+            let width = if is_pyramid { 1.0 } else { 1.0 - t };
             if shape.dim() == 2 {
                 rule.points.extend([s * (1.0 - t), t]);
                 rule.weights.push(weight);
                 continue;
             }
             for (u, w) in lines[2].0.iter().zip(&lines[2].1) {
-                rule.points.extend([s * (1.0 - t) * (1.0 - u), t * (1.0 - u), *u]);
+                rule.points.extend([s * width * (1.0 - u), t * (1.0 - u), *u]);
                 rule.weights.push(weight * w);
             }
         }

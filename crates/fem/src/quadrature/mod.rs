@@ -24,14 +24,15 @@ use crate::cell::CellShape;
 use tables::{JASKOWIEC_SUKUMAR, Table, XIAO_GIMBUTAS_TETRAHEDRON, XIAO_GIMBUTAS_TRIANGLE};
 
 /// The rule that integrates every polynomial of total degree `degree` on the reference cell; on
-/// squares and cubes, of that degree in each coordinate.
+/// squares and cubes, of that degree in each coordinate. Rules on prisms are products of those of
+/// the triangle and the interval, those on pyramids collapsed Gauss–Jacobi.
 ///
 /// Degrees 0 and 1 share the one-point rule at the centroid. All schemes but `GaussLobatto` are the
 /// Gauss–Legendre rule on intervals, and its products on squares and cubes.
 ///
 /// # Errors
 /// [`QuadratureError::Degree`] above [`MAX_DEGREE`]; [`QuadratureError::Scheme`] for `GaussLobatto` on
-/// triangles and tetrahedra.
+/// cells that are no products of intervals.
 ///
 /// # Source
 /// Xiao & Gimbutas 2010; Jaśkowiec & Sukumar 2020. For the scheme `XiaoGimbutas`, the numbers of
@@ -39,6 +40,10 @@ use tables::{JASKOWIEC_SUKUMAR, Table, XIAO_GIMBUTAS_TETRAHEDRON, XIAO_GIMBUTAS_
 pub fn rule(shape: CellShape, degree: usize, scheme: QuadratureScheme) -> Result<Rule, QuadratureError> {
     if degree > MAX_DEGREE {
         return Err(QuadratureError::Degree { shape, degree });
+    }
+    if shape == CellShape::Prism && scheme != QuadratureScheme::GaussLobatto {
+        let of = |shape| rule(shape, degree, scheme);
+        return Ok(Rule::prism(&of(CellShape::Triangle)?, &of(CellShape::Interval)?));
     }
     let wanted = degree.max(1);
     let table = match scheme {
@@ -61,7 +66,11 @@ pub fn rule(shape: CellShape, degree: usize, scheme: QuadratureScheme) -> Result
 /// degree, then the earlier table.
 fn smallest(shape: CellShape, degree: usize) -> Option<(&'static Table, usize)> {
     let tables: &[&'static Table] = match shape {
-        CellShape::Interval | CellShape::Quadrilateral | CellShape::Hexahedron => &[],
+        CellShape::Interval
+        | CellShape::Quadrilateral
+        | CellShape::Hexahedron
+        | CellShape::Prism
+        | CellShape::Pyramid => &[],
         CellShape::Triangle => &[&XIAO_GIMBUTAS_TRIANGLE],
         CellShape::Tetrahedron => &[&XIAO_GIMBUTAS_TETRAHEDRON, &JASKOWIEC_SUKUMAR],
     };
@@ -72,7 +81,11 @@ fn smallest(shape: CellShape, degree: usize) -> Option<(&'static Table, usize)> 
 
 fn exact_degree(shape: CellShape, degree: usize) -> Option<(&'static Table, usize)> {
     let table = match shape {
-        CellShape::Interval | CellShape::Quadrilateral | CellShape::Hexahedron => return None,
+        CellShape::Interval
+        | CellShape::Quadrilateral
+        | CellShape::Hexahedron
+        | CellShape::Prism
+        | CellShape::Pyramid => return None,
         CellShape::Triangle => &XIAO_GIMBUTAS_TRIANGLE,
         CellShape::Tetrahedron => &XIAO_GIMBUTAS_TETRAHEDRON,
     };

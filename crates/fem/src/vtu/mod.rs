@@ -26,10 +26,14 @@ pub use xml::VtuEncoding;
 #[non_exhaustive]
 pub enum VtuError {
     /// The order of the cells is not supported.
-    #[error("vtu cells of order {order}: supported are 1 to 4; sample the fields at a lower order")]
+    #[error(
+        "vtu cells of order {order} and shape {shape}: supported are 1 to 4, of prisms 1 and 2, of pyramids 1; sample the fields at a lower order"
+    )]
     Order {
         /// The order asked for.
         order: usize,
+        /// The shape of the cells.
+        shape: CellShape,
     },
     /// The values of a field are no whole number of its degrees of freedom or cells.
     #[error("field `{name}` has {found} values, needed a multiple of {needed}")]
@@ -100,12 +104,14 @@ pub struct Vtu<'a> {
     /// The nodes that are written.
     numbering: Numbering,
     order: usize,
+    /// VTK's number of the cells, and which of their nodes each of its points is.
+    kind: (u8, &'static [usize]),
     point_data: Vec<Array>,
     cell_data: Vec<Array>,
 }
 
 impl<'a> Vtu<'a> {
-    /// The mesh with cells of an order from 1 to 4, which share their nodes. A curved mesh needs
+    /// The mesh with cells of an order from 1 to 4, of prisms 1 or 2, of pyramids 1, which share their nodes. A curved mesh needs
     /// its own order, a field of degree `k` the order `k`, to be exact.
     ///
     /// The lowest tag of each cell is written as `tag`, 0 where there is none. If a cell has several,
@@ -131,13 +137,16 @@ impl<'a> Vtu<'a> {
         order: usize,
         make: fn(CellShape, ElementFamily, usize) -> Result<FiniteElement, ElementError>,
     ) -> Result<Self, VtuError> {
-        if !(1..=4).contains(&order) {
-            return Err(VtuError::Order { order });
-        }
+        let shape = mesh.shape();
+        let mut kinds = NODES.iter().chain(&OTHERS);
+        let Some((.., number, places)) = kinds.find(|(of, k, ..)| (*of, *k) == (shape, order)) else {
+            return Err(VtuError::Order { order, shape });
+        };
+        let number = if order == 1 { first_order(shape) } else { *number };
         let element = make(mesh.shape(), ElementFamily::Lagrange(LagrangeVariant::Equispaced), order)?;
         let numbering = Numbering::of(mesh, &element)?;
         let cell_data = mesh.tags().map(tag_arrays).unwrap_or_default();
-        Ok(Self { mesh, numbering, order, point_data: Vec::new(), cell_data })
+        Ok(Self { mesh, numbering, order, kind: (number, places), point_data: Vec::new(), cell_data })
     }
 
     /// Adds a field by its degrees of freedom.
@@ -251,9 +260,7 @@ impl<'a> Vtu<'a> {
     #[must_use]
     pub fn to_bytes(&self, encoding: VtuEncoding) -> Vec<u8> {
         let shape = self.mesh.shape();
-        let kind = NODES.iter().find(|(s, order, ..)| (*s, *order) == (shape, self.order));
-        let (number, places) = kind.map_or((0, &[][..]), |(_, _, number, places)| (*number, *places));
-        let number = if self.order == 1 { first_order(shape) } else { number };
+        let (number, places) = self.kind;
         let n_cells = self.mesh.n_cells();
         let connectivity = (0..n_cells).flat_map(|cell| {
             let nodes = self.numbering.cell(cell);
@@ -294,6 +301,13 @@ fn combine(table: &ElementTable, point: usize, component: usize, local: &[f64]) 
     local.iter().enumerate().map(|(dof, x)| x * table.value(0, point, dof, component)).sum()
 }
 
+/// The same as [`NODES`] of other cells: VTK's wedge, its biquadratic-quadratic wedge and its pyramid.
+const OTHERS: [(CellShape, usize, u8, &[usize]); 3] = [
+    (CellShape::Prism, 1, 13, &[0, 1, 2, 3, 4, 5]),
+    (CellShape::Prism, 2, 32, &[0, 1, 2, 3, 4, 5, 6, 9, 7, 12, 14, 13, 8, 10, 11, 15, 17, 16]),
+    (CellShape::Pyramid, 1, 14, &[0, 1, 3, 2, 4]),
+];
+
 /// VTK's number of the cell with straight sides.
 const fn first_order(shape: CellShape) -> u8 {
     match shape {
@@ -302,5 +316,7 @@ const fn first_order(shape: CellShape) -> u8 {
         CellShape::Quadrilateral => 9,
         CellShape::Tetrahedron => 10,
         CellShape::Hexahedron => 12,
+        CellShape::Prism => 13,
+        CellShape::Pyramid => 14,
     }
 }

@@ -188,7 +188,7 @@ fn refuses_cells_of_several_kinds_and_those_without_all_their_nodes() {
     );
     assert_eq!(
         edited("2 1 2 2\n11 1 2 4\n12 1 4 8\n", "2 1 16 2\n11 1 2 4 8 1 2 4 8\n12 1 2 4 8 1 2 4 8\n"),
-        "element 11 is a quadrangle without inner nodes; supported are lines, triangles, tetrahedra, quadrangles and hexahedra of order 1 to 4, each with all its nodes; `kingpost.meshes` of the Python package also takes prisms and pyramids of order 1 and 2"
+        "element 11 is a quadrangle without inner nodes; supported are lines, triangles, tetrahedra, quadrangles and hexahedra of order 1 to 4, prisms and pyramids of order 1 and 2, each with all its nodes"
     );
 }
 

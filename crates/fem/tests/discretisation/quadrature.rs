@@ -97,6 +97,43 @@ fn collapsed_rules_integrate_every_monomial_of_their_degree() {
     }
 }
 
+/// `n!`
+fn factorial(n: usize) -> f64 {
+    (1..=n).map(|k| k as f64).product()
+}
+
+#[test]
+fn rules_on_prisms_and_pyramids_integrate_every_monomial_of_their_degree() {
+    for shape in [CellShape::Prism, CellShape::Pyramid] {
+        for degree in 0..=9 {
+            for scheme in [QuadratureScheme::Default, QuadratureScheme::CollapsedGaussJacobi] {
+                let rule = rule(shape, degree, scheme).unwrap();
+                assert!(rule.degree >= degree);
+                for exponents in monomials(3, degree) {
+                    let [a, b, c] = exponents[..] else { unreachable!() };
+                    let monomial =
+                        |p: &[f64]| p[0].powi(a as i32) * p[1].powi(b as i32) * p[2].powi(c as i32);
+                    let found: f64 =
+                        rule.points.chunks(3).zip(&rule.weights).map(|(p, w)| w * monomial(p)).sum();
+                    let (a1, b1, c1) = ((a + 1) as f64, (b + 1) as f64, (c + 1) as f64);
+                    let expected = match shape {
+                        CellShape::Prism => factorial(a) * factorial(b) / factorial(a + b + 2) / c1,
+                        _ => factorial(c) * factorial(a + b + 2) / factorial(a + b + c + 3) / (a1 * b1),
+                    };
+                    // 1e-15: sums of some hundred terms of at most 1/2
+                    assert!(
+                        (found - expected).abs() < 1e-15 + 1e-14 * expected,
+                        "{} {exponents:?}",
+                        rule.name
+                    );
+                }
+            }
+        }
+        let refused = rule(shape, 3, QuadratureScheme::GaussLobatto).unwrap_err();
+        assert!(matches!(refused, QuadratureError::Scheme { .. }), "{refused}");
+    }
+}
+
 #[test]
 fn a_rule_is_not_exact_one_degree_up() {
     for shape in SHAPES {

@@ -24,7 +24,7 @@ fn moved(shape: CellShape, n: usize) -> Mesh {
 
 #[test]
 fn children_fill_their_parents() {
-    for shape in CellShape::ALL {
+    for shape in CellShape::ALL.into_iter().filter(|shape| *shape != CellShape::Pyramid) {
         let mesh = moved(shape, 3);
         let fine = mesh.refined().unwrap();
         let each = 1 << shape.dim();
@@ -103,5 +103,10 @@ fn curved_cells_are_not_divided() {
     let text = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/plate_curved.msh")).unwrap();
     let refused = Mesh::from_gmsh(&text).unwrap().refined().unwrap_err();
     assert!(matches!(refused, MeshError::NotRefined { .. }), "{refused}");
+    let pyramids = Mesh::unit(CellShape::Pyramid, 1).unwrap().refined().unwrap_err();
+    assert!(
+        pyramids.to_string().ends_with("pyramids and tetrahedra; needed cells of one shape"),
+        "{pyramids}"
+    );
     assert!(refused.to_string().ends_with("cells cannot be divided: they are curved; needed straight ones"));
 }

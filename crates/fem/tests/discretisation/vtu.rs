@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use kingpost_fem::element::{CellShape, ElementFamily, FiniteElement, LagrangeVariant};
-use kingpost_fem::mesh::Mesh;
+use kingpost_fem::mesh::{CellTags, Mesh};
 use kingpost_fem::numbering::Numbering;
 use kingpost_fem::vtu::{Vtu, VtuEncoding};
 use serde_json::Value;
@@ -95,7 +95,13 @@ fn refusals_name_the_field() {
     );
     assert_eq!(
         Vtu::new(&mesh, 5).unwrap_err().to_string(),
-        "vtu cells of order 5: supported are 1 to 4; sample the fields at a lower order"
+        "vtu cells of order 5 and shape triangle: supported are 1 to 4, of prisms 1 and 2, of pyramids 1; sample the \
+         fields at a lower order"
+    );
+    let pyramids = Mesh::unit(CellShape::Pyramid, 1).unwrap();
+    assert!(Vtu::new(&pyramids, 1).is_ok());
+    assert!(
+        Vtu::new(&pyramids, 2).unwrap_err().to_string().starts_with("vtu cells of order 2 and shape pyramid")
     );
 }
 
@@ -149,10 +155,16 @@ fn independent_readers_find_the_mesh_and_its_fields() {
         return;
     };
     let (mut cases, mut files) = (Vec::new(), Vec::new());
-    for name in ["triangle", "quadrangle", "tetrahedron", "hexahedron"] {
-        for order in 1..=4 {
+    for name in ["triangle", "quadrangle", "tetrahedron", "hexahedron", "prism"] {
+        for order in 1..=if name == "prism" { 2 } else { 4 } {
             let file = root().join(format!("crates/fem/tests/data/sector_{name}_{order}_41.msh"));
-            let mesh = Mesh::read_gmsh(&file).unwrap();
+            let mesh = match name {
+                "prism" => {
+                    let unit = Mesh::unit(CellShape::Prism, 1).unwrap();
+                    unit.with_tags(CellTags::new([&[7][..], &[7]])).unwrap()
+                }
+                _ => Mesh::read_gmsh(&file).unwrap(),
+            };
             let dim = mesh.shape().dim();
             let family = ElementFamily::Lagrange(LagrangeVariant::GllWarped);
             let element = FiniteElement::new(mesh.shape(), family, order).unwrap();
@@ -166,7 +178,7 @@ fn independent_readers_find_the_mesh_and_its_fields() {
         }
     }
     let all = read(&python, &files);
-    assert_eq!(all.len(), 16);
+    assert_eq!(all.len(), 18);
     for (((name, order, mesh, numbering, u), (_, at)), found) in cases.iter().zip(&files).zip(all) {
         let reader = if *name == "hexahedron" && *order > 1 { "vtk" } else { "meshio" };
         assert_eq!(found["reader"], reader);

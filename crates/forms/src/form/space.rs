@@ -190,7 +190,11 @@ impl FunctionSpace {
     pub(crate) fn check_lagrange(&self) -> Result<(), FormError> {
         match self.cell() {
             CellShape::Triangle | CellShape::Tetrahedron => {}
-            CellShape::Interval | CellShape::Quadrilateral | CellShape::Hexahedron => {
+            CellShape::Interval
+            | CellShape::Quadrilateral
+            | CellShape::Hexahedron
+            | CellShape::Prism
+            | CellShape::Pyramid => {
                 return Err(FormError::Cells { place: "the form" });
             }
         }
@@ -244,7 +248,14 @@ impl FunctionSpace {
     fn describe(&self) -> String {
         match &self.kind {
             Kind::Element { family: EQUISPACED, degree, is_discontinuous } => {
-                let letter = if self.cell.is_simplex() { "P" } else { "Q" };
+                let letter = match self.cell {
+                    CellShape::Quadrilateral | CellShape::Hexahedron => "Q",
+                    CellShape::Interval
+                    | CellShape::Triangle
+                    | CellShape::Tetrahedron
+                    | CellShape::Prism
+                    | CellShape::Pyramid => "P",
+                };
                 format!("{}{letter}{degree}", if *is_discontinuous { "discontinuous " } else { "" })
             }
             Kind::Element { family, degree, is_discontinuous } => {

@@ -1,7 +1,7 @@
 //! What the inputs of an imported form take in memory, before any of them is made.
 
 use super::Imported;
-use crate::grid::weights;
+use crate::grid::{dim_of_support, weights};
 use crate::lowering::{LoweredKernel, LoweredRole};
 use crate::tabulated::{IntegralType, TabulatedError};
 use kingpost_capacity::check_memory;
@@ -95,9 +95,7 @@ impl Imported {
         for node in &nodes {
             // as nodes are told from each other when they are numbered
             let support = weights(shape, node).iter().filter(|w| w.abs() > 1e-6).count();
-            let dim =
-                if shape.is_simplex() { support.saturating_sub(1) } else { support.max(1).ilog2() as usize };
-            of_dims[dim.min(shape.dim())] += 1;
+            of_dims[dim_of_support(shape, support)] += 1;
         }
         let (mut dofs, mut table) = (0_u64, 0_u64);
         for (dim, nodes) in of_dims.into_iter().enumerate().filter(|(_, nodes)| *nodes > 0) {

@@ -104,8 +104,8 @@ impl Imported {
     /// function jumps there. Entities are all those of their kind, whatever their subdomain.
     ///
     /// # Errors
-    /// [`TabulatedError::Unsupported`] if the space of the position has neither nodes nor one
-    /// column a vertex; [`TabulatedError::UnitMesh`] and [`TabulatedError::Mesh`] of more
+    /// [`TabulatedError::Unsupported`] of pyramids, and if the space of the position has neither nodes nor
+    /// one column a vertex; [`TabulatedError::UnitMesh`] and [`TabulatedError::Mesh`] of more
     /// divisions or degrees of freedom than 32 bits can number, [`TabulatedError::Memory`], all
     /// before anything is made.
     pub fn unit_inputs(
@@ -115,11 +115,14 @@ impl Imported {
         random: &mut dyn FnMut() -> f64,
     ) -> Result<MeshInputs, TabulatedError> {
         let divisions = divisions.max(1);
-        let cell = self.form.cell.shape().ok_or_else(|| TabulatedError::Unsupported {
-            place: "cell".into(),
-            what: format!("a unit mesh of cells of a {}", self.form.cell),
-            hint: "bind arrays of a mesh of your own, such as those of `kingpost.meshes` in Python".into(),
-        })?;
+        let cell = self.form.cell;
+        if cell == CellShape::Pyramid {
+            return Err(TabulatedError::Unsupported {
+                place: "cell".into(),
+                what: format!("a unit mesh of cells of a {cell}"),
+                hint: "take a mesh of a file".into(),
+            });
+        }
         self.check_inputs(&MeshCounts::unit(cell, divisions)?)?;
         self.inputs(&Grid::lattice(cell, divisions, self.form.gdim), order, random)
     }
@@ -138,7 +141,7 @@ impl Imported {
     ) -> Result<MeshInputs, TabulatedError> {
         let form = &self.form;
         let refused = |found: String, needed: String| Err(TabulatedError::Mesh { found, needed });
-        if form.cell != mesh.shape().into() {
+        if form.cell != mesh.shape() {
             return refused(format!("cells of kind `{}`", mesh.shape()), format!("`{}`", form.cell));
         }
         let dim = form.cell.dim();
@@ -146,11 +149,7 @@ impl Imported {
             let needed = format!("a mesh in {} dimensions, which Gmsh files cannot give", form.gdim);
             return refused(format!("cells in {dim} dimensions"), needed);
         }
-        let degree = mesh.geometry_degree();
-        let columns = match form.cell.is_simplex() {
-            true => (1..=dim).fold(1, |n, k| n * (degree + k) / k),
-            false => (degree + 1).pow(dim as u32),
-        };
+        let (degree, columns) = (mesh.geometry_degree(), mesh.cell_nodes(0).len());
         let position = form.functions.iter().find(|f| f.role == Role::Coordinates);
         if let Some(position) = position.map(|f| &form.spaces[f.space])
             && position.columns < columns
@@ -288,7 +287,7 @@ impl Imported {
             Some(nodes) => Ok(Some(nodes.clone())),
             None if !is_position => Ok(None),
             None => {
-                let straight = form.cell.shape().filter(|shape| shape.n_vertices() == space.columns);
+                let straight = Some(form.cell).filter(|shape| shape.n_vertices() == space.columns);
                 let unknown = || TabulatedError::Unsupported {
                     place: format!("spaces[{place}].nodes"),
                     what: "a mesh of curved cells without nodes".into(),

@@ -32,7 +32,9 @@ impl Directions {
             (Self::Symmetric, CellShape::Triangle) => &[&[-1, 1, 0], &[-1, -1, 2]],
             (Self::Symmetric, CellShape::Tetrahedron) => &[&[1, 1, -1, -1], &[1, -1, 1, -1], &[1, -1, -1, 1]],
             (_, CellShape::Interval) => &[&[-1, 1]],
-            (_, CellShape::Quadrilateral | CellShape::Hexahedron) => &[],
+            (_, CellShape::Quadrilateral | CellShape::Hexahedron | CellShape::Prism | CellShape::Pyramid) => {
+                &[]
+            }
         }
     }
 
@@ -41,7 +43,14 @@ impl Directions {
         match (self, cell) {
             (Self::Symmetric, CellShape::Triangle) => 2.0,
             (Self::Symmetric, CellShape::Tetrahedron) => 4.0,
-            (Self::Symmetric, CellShape::Interval | CellShape::Quadrilateral | CellShape::Hexahedron)
+            (
+                Self::Symmetric,
+                CellShape::Interval
+                | CellShape::Quadrilateral
+                | CellShape::Hexahedron
+                | CellShape::Prism
+                | CellShape::Pyramid,
+            )
             | (Self::Axes, _) => 1.0,
         }
     }

@@ -96,10 +96,10 @@ impl Origin {
     /// points do not settle.
     fn check(&self) -> Result<CellShape, String> {
         let form = &self.form;
-        let symmetric = |shape: &CellShape| matches!(shape, CellShape::Triangle | CellShape::Tetrahedron);
-        let Some(shape) = form.cell.shape().filter(symmetric) else {
-            return Err(format!("cells of the shape {}", form.cell));
-        };
+        let shape = form.cell;
+        if !matches!(shape, CellShape::Triangle | CellShape::Tetrahedron) {
+            return Err(format!("cells of the shape {shape}"));
+        }
         if form.rank != 1 {
             return Err(if form.rank == 0 { "a functional" } else { "a bilinear form" }.into());
         }
@@ -118,7 +118,7 @@ impl Origin {
     fn orbits(&self) -> Option<Vec<Orbits>> {
         let of = |space: usize| {
             let nodes = self.form.spaces[space].nodes.as_ref()?;
-            orbits_of_points(self.form.cell.shape()?, &nodes.concat())
+            orbits_of_points(self.form.cell, &nodes.concat())
         };
         self.spaces().into_iter().map(of).collect()
     }

@@ -50,6 +50,12 @@ impl Samples {
                 Ok(Self { places: points.concat(), points, weights, facets: None, permutations: None })
             }
             region @ (Region::BoundaryFacets | Region::InteriorFacets) => {
+                if !cell.has_one_facet_shape() {
+                    return Err(FormError::Discretisation(format!(
+                        "an integral over facets of a {cell}, which have two shapes: needed cells with facets of one; \
+                         export the form from UFL, which has them"
+                    )));
+                }
                 let shape = cell.entity_shape(cell.dim() - 1);
                 let (points, weights) = match shape {
                     Some(shape) => of(shape)?,

@@ -107,7 +107,7 @@ pub(super) fn tabulate(form: &PulledForm, options: &LoweringOptions) -> Result<T
     let tabulated = TabulatedForm {
         kingpost_form: VERSION,
         name: options.name.clone(),
-        cell: form.cell.into(),
+        cell: form.cell,
         gdim: dim,
         rank: form.arguments.len(),
         scalar: Precision::F64,

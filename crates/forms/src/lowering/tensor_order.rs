@@ -6,7 +6,7 @@
 //! degrees of freedom of each part of a mixed element stay among its own columns.
 
 use super::{MatrixResult, TabulatedOptions};
-use crate::tabulated::{FormCell, Integral, Space, TabulatedForm, Values};
+use crate::tabulated::{Integral, Space, TabulatedForm, Values};
 use kingpost_fem::element::CellShape;
 use std::collections::BTreeSet;
 
@@ -57,10 +57,9 @@ pub(super) fn orders(form: &TabulatedForm, options: &TabulatedOptions) -> Vec<Op
 /// The order in which the nodes of each of some lists of columns count along the first axis first,
 /// then along the second: that of the vertices of squares and cubes. `None` where degrees of
 /// freedom are not values at nodes of a square or cube, or where a column is in several lists.
-fn order(cell: FormCell, space: &Space, lists: &[Columns]) -> Option<Order> {
-    match cell.shape()? {
-        CellShape::Quadrilateral | CellShape::Hexahedron => {}
-        CellShape::Interval | CellShape::Triangle | CellShape::Tetrahedron => return None,
+fn order(cell: CellShape, space: &Space, lists: &[Columns]) -> Option<Order> {
+    if !cell.is_product() || cell.is_simplex() {
+        return None;
     }
     let nodes = space.nodes.as_ref().filter(|nodes| nodes.len() == space.columns)?;
     // nodes of one line differ by rounding

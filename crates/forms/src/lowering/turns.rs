@@ -1,7 +1,7 @@
 //! Cells that are turned, so that a degree of freedom stands at the same place in each of them.
 
 use crate::form::FormError;
-use crate::tabulated::{FormCell, Space};
+use crate::tabulated::Space;
 use kingpost_fem::element::CellShape;
 
 /// How far images of nodes may be from nodes.
@@ -44,9 +44,8 @@ impl Turns {
     /// Other cells than triangles and tetrahedra, other degrees of freedom than values at nodes, of
     /// which those at vertices come first; nodes on entities of one dimension that no permutation
     /// maps to each other, as those of edges from degree 4 on.
-    pub fn of(cell: impl Into<FormCell>, space: &Space) -> Result<Self, FormError> {
-        let cell = cell.into();
-        if !matches!(cell.shape(), Some(CellShape::Triangle | CellShape::Tetrahedron)) {
+    pub fn of(cell: CellShape, space: &Space) -> Result<Self, FormError> {
+        if !matches!(cell, CellShape::Triangle | CellShape::Tetrahedron) {
             return Err(refused(&format!("cells of shape {cell}"), "triangles or tetrahedra"));
         }
         let Some(points) = space.nodes.as_ref().filter(|_| space.transforms.is_empty()) else {

@@ -8,7 +8,6 @@
 //!
 //! Indices start at 0; a node's operands have smaller numbers than the node.
 
-mod cell;
 mod directions;
 mod error;
 mod node;
@@ -19,12 +18,12 @@ mod validate;
 mod values;
 
 pub use crate::side::Side;
-pub use cell::FormCell;
 pub use error::TabulatedError;
 pub use node::{Arithmetic, Bessel, Function as MathFunction, Node, Relation};
 pub use schema::json_schema;
 pub use values::Values;
 
+use kingpost_fem::element::CellShape;
 use kingpost_ir::ScalarType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,7 +42,7 @@ pub struct TabulatedForm {
     /// Name of the kernel.
     pub name: String,
     /// The reference cell.
-    pub cell: FormCell,
+    pub cell: CellShape,
     /// Dimension of space, at least that of the cell.
     pub gdim: usize,
     /// Number of arguments: 0 for a functional, 1 for a linear form, 2 for a bilinear form.
@@ -204,7 +203,7 @@ pub enum IntegralType {
 impl IntegralType {
     /// Dimension of the points of a rule over the entities of a cell.
     #[must_use]
-    pub const fn point_dim(self, cell: FormCell) -> usize {
+    pub const fn point_dim(self, cell: CellShape) -> usize {
         match self {
             Self::Cell => cell.dim(),
             Self::ExteriorFacet | Self::InteriorFacet => cell.dim() - 1,

@@ -17,7 +17,7 @@ impl TabulatedForm {
             if integral.points.len() != n {
                 return Err("a rule without its points".into());
             }
-            let orbits = form.cell.shape().and_then(|cell| orbits_of_points(cell, &integral.points.concat()));
+            let orbits = orbits_of_points(form.cell, &integral.points.concat());
             let orbits = orbits.ok_or_else(|| {
                 format!("a rule of {n} points with no point where a permutation of the vertices moves one")
             })?;

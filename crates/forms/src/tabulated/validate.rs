@@ -257,8 +257,8 @@ impl CheckIntegral<'_> {
         let place = &format!("{place}.values");
         let leading = match (self.integral.over, table.permutations) {
             (IntegralType::Cell, None) => vec![],
-            (IntegralType::ExteriorFacet | IntegralType::InteriorFacet, None) => vec![cell.n_facets()],
-            (IntegralType::InteriorFacet, Some(n)) => vec![n, cell.n_facets()],
+            (IntegralType::ExteriorFacet | IntegralType::InteriorFacet, None) => vec![cell.facets().len()],
+            (IntegralType::InteriorFacet, Some(n)) => vec![n, cell.facets().len()],
             (IntegralType::Cell | IntegralType::ExteriorFacet, Some(n)) => {
                 return invalid(
                     place,

@@ -70,7 +70,7 @@ struct Model {
 
 impl Model {
     fn draw(shape: CellShape, draw: &mut Draw) -> Self {
-        let mesh = Mesh::unit(shape, [5, 2, 1, 2, 2][shape as usize]).unwrap();
+        let mesh = Mesh::unit(shape, [5, 2, 1, 2, 2, 2, 1][shape as usize]).unwrap();
         let dim = shape.dim();
         let mut names: Vec<u64> = (0..mesh.n_vertices() as u64).map(|name| 3 * name + 2).collect();
         draw.shuffle(&mut names);
@@ -113,15 +113,16 @@ impl Model {
     /// The nodes of an element in Gmsh's order and by their names in the file.
     fn nodes(&self, vertices: &[u32], mirrored: bool) -> Vec<u64> {
         let square = |v: &[u32]| vec![v[0], v[1], v[3], v[2]];
-        let is_solid = self.mesh.shape() == Hexahedron;
-        let mut nodes = match (vertices.len(), self.mesh.shape()) {
-            (4, Quadrilateral | Hexahedron) => square(vertices),
-            (8, _) => [square(&vertices[..4]), square(&vertices[4..])].concat(),
+        let is_square = vertices.len() == 4 && self.mesh.shape() != Tetrahedron;
+        let mut nodes = match vertices.len() {
+            4 if is_square => square(vertices),
+            5 => [square(&vertices[..4]), vertices[4..].to_vec()].concat(),
+            8 => [square(&vertices[..4]), square(&vertices[4..])].concat(),
             _ => vertices.to_vec(),
         };
         match nodes.len() {
-            4 if mirrored && (is_solid || self.mesh.shape() == Quadrilateral) => nodes.reverse(),
-            8 => {}
+            4 if mirrored && is_square => nodes.reverse(),
+            5 | 6 | 8 => {}
             n if mirrored && n > 1 => nodes.swap(0, 1),
             _ => {}
         }
@@ -129,14 +130,16 @@ impl Model {
     }
 
     /// Gmsh's number of the kind of element.
-    fn kind(&self, dim: usize) -> i32 {
-        match (dim, self.mesh.shape().is_simplex()) {
+    fn kind(dim: usize, vertices: &[u32]) -> i32 {
+        match (dim, vertices.len()) {
             (0, _) => 15,
             (1, _) => 1,
-            (2, true) => 2,
-            (2, false) => 3,
-            (_, true) => 4,
-            (_, false) => 5,
+            (2, 3) => 2,
+            (2, _) => 3,
+            (_, 4) => 4,
+            (_, 5) => 7,
+            (_, 6) => 6,
+            _ => 5,
         }
     }
 }
@@ -275,7 +278,11 @@ impl Model {
             file.sizes([n, n, 1, n]);
             for ((dim, vertices, entity), number) in self.elements.iter().zip(1..) {
                 let part = 20 * entity + 1 + draw.below(2) as i32;
-                file.ints([*dim as i32, if partitioned { part } else { *entity }, self.kind(*dim)]);
+                file.ints([
+                    *dim as i32,
+                    if partitioned { part } else { *entity },
+                    Self::kind(*dim, vertices),
+                ]);
                 file.sizes([1, number]);
                 file.sizes(self.nodes(vertices, false));
             }
@@ -309,8 +316,8 @@ impl Model {
             let (dim, vertices, entity) = &self.elements[element];
             let group = if draw.below(2) == 0 { group } else { group.abs() };
             match file.binary {
-                true => file.ints([self.kind(*dim), 1, 4, number]),
-                false => file.ints([number, self.kind(*dim), 4]),
+                true => file.ints([Self::kind(*dim, vertices), 1, 4, number]),
+                false => file.ints([number, Self::kind(*dim, vertices), 4]),
             }
             file.ints([group, *entity, 1, 1]);
             file.ints(self.nodes(vertices, group < 0).into_iter().map(|node| node as i32));

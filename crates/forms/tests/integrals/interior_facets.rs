@@ -34,7 +34,7 @@ fn turned(shape: CellShape) -> Mesh {
     let n = match shape {
         Quadrilateral => 4,
         Hexahedron => 8,
-        Interval | Triangle | Tetrahedron => return mesh,
+        Interval | Triangle | Tetrahedron | CellShape::Prism | CellShape::Pyramid => return mesh,
     };
     let dim = shape.dim();
     let mut cells = Vec::new();

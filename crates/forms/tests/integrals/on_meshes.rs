@@ -13,17 +13,21 @@ pub fn mesh(shape: CellShape) -> Mesh {
     let unit = match shape {
         Triangle => Mesh::unit_square(2),
         Tetrahedron => Mesh::unit_cube(2),
-        CellShape::Interval | Quadrilateral | Hexahedron => Mesh::unit(shape, 2),
+        CellShape::Interval | Quadrilateral | Hexahedron | CellShape::Prism | CellShape::Pyramid => {
+            Mesh::unit(shape, 2)
+        }
     }
     .unwrap();
     let (dim, n) = (shape.dim(), unit.n_vertices());
-    let renumber = |v: usize| (v * 7 + 3) % n; // 7 divides neither 9 nor 27
+    // pyramids are half as high as cubes
+    let (step, size) = if shape == CellShape::Pyramid { (11, 0.3) } else { (7, 1.0) };
+    let renumber = |v: usize| (v * step + 3) % n; // 7 divides neither 9 nor 27, 11 does not divide 35
     let mut coordinates = vec![0.0; n * dim];
     for v in 0..n {
         let x = unit.vertex(v as u32);
         let is_inner = x.iter().all(|x| 0.0 < *x && *x < 1.0);
         for (axis, x) in x.iter().enumerate() {
-            let shift = if is_inner { 0.07 + 0.05 * axis as f64 } else { 0.0 };
+            let shift = if is_inner { size * (0.07 + 0.05 * axis as f64) } else { 0.0 };
             coordinates[renumber(v) * dim + axis] = x + shift;
         }
     }

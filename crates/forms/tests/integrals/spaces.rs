@@ -6,13 +6,13 @@ use kingpost_fem::mesh::Mesh;
 use kingpost_fem::numbering::{ComposedNumbering, Numbering, NumberingOrder};
 use kingpost_fem::quadrature::{QuadratureScheme, rule};
 use kingpost_forms::form::{
-    FunctionSpace, Inputs, coefficient, coordinate, curl, div, dx, grad, inner, split, test,
+    FunctionSpace, Inputs, coefficient, coordinate, curl, div, ds, dx, grad, inner, split, test,
 };
 use kingpost_forms::lowering::{LoweringOptions, MeshForm, NumberedMesh, lower};
 use kingpost_sample::is_long_run;
 
 use crate::on_meshes::{interpreted, mesh, numbers};
-use CellShape::{Hexahedron, Quadrilateral, Tetrahedron, Triangle};
+use CellShape::{Hexahedron, Prism, Pyramid, Quadrilateral, Tetrahedron, Triangle};
 use ElementFamily::{BrezziDouglasMarini, Bubble, NedelecFirst, NedelecSecond, RaviartThomas};
 use kingpost_interp::interpret;
 
@@ -181,6 +181,19 @@ fn squares_and_cubes() {
     }
     check(&FunctionSpace::vector(Quadrilateral, 3));
     check(&FunctionSpace::vector(Hexahedron, 1));
+}
+
+#[test]
+fn prisms_and_pyramids() {
+    for cell in [Prism, Pyramid] {
+        check(&FunctionSpace::scalar(cell, 1));
+        check(&FunctionSpace::scalar(cell, 2));
+        (0..3).for_each(|degree| check(&FunctionSpace::discontinuous(cell, degree)));
+        check(&FunctionSpace::vector(cell, 1));
+        let form = test(&FunctionSpace::scalar(cell, 1)) * ds();
+        let refused = MeshForm::new(&form, &LoweringOptions::new("facets")).err().unwrap().to_string();
+        assert!(refused.contains(&format!("facets of a {cell}, which have two shapes")), "{refused}");
+    }
 }
 
 /// Kernels gather the nodes of squares and cubes in the order of the axes, and give the results of

@@ -346,7 +346,7 @@ fn parts_that_do_not_fit_are_named() {
         ),
         (
             refused("\"cell\":\"triangle\"", "\"cell\":\"polygon\""),
-            "unknown cell `polygon`, expected one of `interval`, `triangle`, `tetrahedron`, `quadrilateral`, \
+            "unknown variant `polygon`, expected one of `interval`, `triangle`, `tetrahedron`, `quadrilateral`, \
              `hexahedron`, `prism`, `pyramid`",
         ),
         (refused("\"gdim\":2", "\"gdim\":1"), "`gdim`: found 1, needed 2 to 3 for cells of a triangle"),
@@ -508,15 +508,27 @@ fn a_form_on_a_mesh_computes_with_its_geometry() {
     assert!((sum - 2.0).abs() < 1e-13, "{sum}");
 }
 
+/// The gradient of ones is zero, and a term on the boundary, of triangles and squares, adds up to its area.
 #[test]
-fn cells_that_meshes_do_not_have_are_refused() {
+fn facets_of_two_shapes_are_summed() {
+    let imported = from_json(&read("prism_robin.json")).unwrap();
+    let mesh = Mesh::unit(CellShape::Prism, 2).unwrap();
+    let mut inputs = imported.mesh_inputs(&mesh, NumberingOrder::FirstTouch, &mut || 0.5).unwrap();
+    let u = imported.form.functions.iter().find(|f| f.role == Role::Coefficient).unwrap();
+    let ones = inputs.arrays.get_mut(u.argument_name()).unwrap();
+    ones.values = vec![1.0; ones.values.len()].into();
+    for (place, expected) in [0.0, 6.0].into_iter().enumerate() {
+        let mut memory = imported.bind(place, &inputs.of(place)).unwrap();
+        interpret(&imported.kernels[place].kernel, &mut memory).unwrap();
+        let sum: f64 = memory.f64s("y").unwrap().iter().sum();
+        // 1e-12: sums of some thousand terms of less than one
+        assert!((sum - expected).abs() < 1e-12, "{place}: {sum}");
+    }
+}
+
+#[test]
+fn cells_of_other_kinds_are_refused() {
     let imported = Sample::read("prism_robin").lowered(MatrixResult::Cells);
-    let inputs = imported.unit_inputs(1, NumberingOrder::FirstTouch, &mut || 0.0);
-    assert_eq!(
-        inputs.unwrap_err().to_string(),
-        "`cell`: a unit mesh of cells of a prism is not supported; bind arrays of a mesh of your own, such as those \
-         of `kingpost.meshes` in Python"
-    );
     let cube = Mesh::unit(CellShape::Hexahedron, 1).unwrap();
     let inputs = imported.mesh_inputs(&cube, NumberingOrder::FirstTouch, &mut || 0.0);
     assert_eq!(inputs.unwrap_err().to_string(), "the mesh has cells of kind `hexahedron`, needed `prism`");

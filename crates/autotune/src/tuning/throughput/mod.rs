@@ -123,6 +123,8 @@ impl<'c> SampleMeshes<'c> {
                 CellShape::Triangle | CellShape::Quadrilateral => 128,
                 CellShape::Tetrahedron => 18,
                 CellShape::Hexahedron => 32,
+                CellShape::Prism => 24,
+                CellShape::Pyramid => 18,
             };
             let mesh = Mesh::unit(self.case.lowered.cell, divisions).ok()?;
             Problem::in_order(self.case.lowered.clone(), mesh, self.case.order(), 0).ok()

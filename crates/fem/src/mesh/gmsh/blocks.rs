@@ -1,7 +1,7 @@
 //! Everything that a file has of cells: of any kinds, anywhere in space.
 
 use super::file::{Element, File};
-use super::kind::Kind;
+use super::kind::{CellKind, Kind};
 use super::{COPIES, Cursor, GmshError, HELP};
 use kingpost_capacity::check_memory;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -98,11 +98,11 @@ impl File {
         let mut used = vec![false; self.nodes.len()];
         let mut found = Vec::new();
         for (kind, elements) in by_kind {
-            let Some((cell, order, own)) = kind.basix else {
+            let Some(of_cell @ CellKind { shape, order, places: own }) = kind.cell else {
                 let element = elements.first().map_or(0, |e| e.element);
                 return Err(GmshError::Unsupported { element, kind: kind.name });
             };
-            let cells = self.grouped(kind.cell, elements);
+            let cells = self.grouped(of_cell, elements);
             let at = self.used_nodes(own, &cells, &places)?;
             at.iter().for_each(|place| used[*place] = true);
             let mut groups: BTreeMap<i32, Vec<u32>> = BTreeMap::new();
@@ -110,7 +110,7 @@ impl File {
                 let own: BTreeSet<i32> = cell.groups.iter().copied().collect();
                 own.into_iter().for_each(|group| groups.entry(group).or_default().push(number));
             }
-            found.push((cell, order, at, groups));
+            found.push((shape.name(), order, at, groups));
         }
         let mut positions = Vec::new();
         let mut numbers = vec![None; self.nodes.len()];

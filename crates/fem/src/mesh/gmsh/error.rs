@@ -64,7 +64,7 @@ pub enum GmshError {
     NoCells,
     /// An element of the mesh's dimension is of a kind that is not supported.
     #[error(
-        "element {element} is a {kind}; supported are lines, triangles, tetrahedra, quadrangles and hexahedra of order 1 to 4, each with all its nodes; `kingpost.meshes` of the Python package also takes prisms and pyramids of order 1 and 2"
+        "element {element} is a {kind}; supported are lines, triangles, tetrahedra, quadrangles and hexahedra of order 1 to 4, prisms and pyramids of order 1 and 2, each with all its nodes"
     )]
     Unsupported {
         /// The element's tag in the file.
@@ -148,12 +148,17 @@ fn not_flat(node: u64, distance: f64, of: &[u64], shape: CellShape) -> String {
         CellShape::Quadrilateral => "quadrangles",
         CellShape::Tetrahedron => "tetrahedra",
         CellShape::Hexahedron => "hexahedra",
+        CellShape::Prism => "prisms",
+        CellShape::Pyramid => "pyramids",
     };
     let (flat, needed) = match shape {
         CellShape::Interval => ("line", "on one straight line"),
-        CellShape::Triangle | CellShape::Quadrilateral | CellShape::Tetrahedron | CellShape::Hexahedron => {
-            ("plane", "in one plane")
-        }
+        CellShape::Triangle
+        | CellShape::Quadrilateral
+        | CellShape::Tetrahedron
+        | CellShape::Hexahedron
+        | CellShape::Prism
+        | CellShape::Pyramid => ("plane", "in one plane"),
     };
     let of: Vec<String> = of.iter().map(u64::to_string).collect();
     format!(

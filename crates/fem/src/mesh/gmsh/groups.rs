@@ -60,7 +60,7 @@ impl File {
     }
 
     /// The cells with their groups. Elements of MSH 2.2 that differ in their groups alone are one.
-    pub(super) fn grouped<'a>(&self, kind: Option<CellKind>, elements: Vec<&'a Element>) -> Vec<Cell<'a>> {
+    pub(super) fn grouped<'a>(&self, kind: CellKind, elements: Vec<&'a Element>) -> Vec<Cell<'a>> {
         let mut cells: Vec<Cell> = Vec::with_capacity(elements.len());
         let mut known: HashMap<CopyKey, usize> = HashMap::new();
         for element in elements {
@@ -81,12 +81,8 @@ impl File {
         cells
     }
 
-    fn copy_key(&self, kind: Option<CellKind>, element: &Element) -> CopyKey {
+    fn copy_key(&self, kind: CellKind, element: &Element) -> CopyKey {
         let nodes = self.corners_of(element);
-        let Some(kind) = kind else {
-            // prisms and pyramids of one entity do not overlap, so that nodes tell them apart
-            return (element.entity, Vec::new(), sorted(nodes));
-        };
         let facet = |corners: &&[usize]| {
             let facet: Vec<u64> = corners.iter().map(|corner| nodes[kind.places[*corner]]).collect();
             sorted(&facet)

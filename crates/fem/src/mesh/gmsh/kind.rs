@@ -1,6 +1,6 @@
 //! What the numbers of Gmsh's element types stand for.
 
-use super::nodes::{NODES, OTHER_NODES};
+use super::nodes::NODES;
 use crate::element::CellShape;
 
 /// What an element type's number stands for.
@@ -12,9 +12,6 @@ pub(super) struct Kind {
     pub(super) name: &'static str,
     /// The cell that it makes; none if that is not supported.
     pub(super) cell: Option<CellKind>,
-    /// The name of the cell in basix, the order, and which of Gmsh's nodes each of basix's is; none
-    /// if that is not supported. There are more of these than cells of meshes.
-    pub(super) basix: Option<(&'static str, usize, &'static [usize])>,
 }
 
 /// A cell with all nodes of its order.
@@ -40,6 +37,8 @@ const fn name(shape: CellShape) -> &'static str {
         CellShape::Tetrahedron => "tetrahedron",
         CellShape::Quadrilateral => "quadrangle",
         CellShape::Hexahedron => "hexahedron",
+        CellShape::Prism => "prism",
+        CellShape::Pyramid => "pyramid",
     }
 }
 
@@ -49,12 +48,7 @@ impl Kind {
     pub(super) fn of(number: i32) -> Option<Self> {
         if let Some((shape, order, _, places)) = NODES.iter().find(|(_, _, kind, _)| *kind == number) {
             let cell = Some(CellKind { shape: *shape, order: *order, places });
-            let basix = Some((shape.name(), *order, *places));
-            return Some(Self { dim: shape.dim(), nodes: places.len(), name: name(*shape), cell, basix });
-        }
-        if let Some((name, order, _, places)) = OTHER_NODES.iter().find(|(_, _, kind, _)| *kind == number) {
-            let basix = Some((*name, *order, *places));
-            return Some(Self { dim: 3, nodes: places.len(), name, cell: None, basix });
+            return Some(Self { dim: shape.dim(), nodes: places.len(), name: name(*shape), cell });
         }
         let (dim, nodes, name) = match number {
             15 => (0, 1, "point"),
@@ -70,7 +64,7 @@ impl Kind {
             19 => (3, 13, "pyramid without inner nodes"),
             _ => return None,
         };
-        Some(Self { dim, nodes, name, cell: None, basix: None })
+        Some(Self { dim, nodes, name, cell: None })
     }
 
     /// Whether it is the same; its nodes are long lists.

@@ -48,7 +48,8 @@ impl Mesh {
     /// A mesh from the content of a Gmsh file, MSH 4.1 or 2.2, text or little-endian binary.
     ///
     /// The cells are the elements of the highest dimension in the file, in its order: lines,
-    /// triangles, tetrahedra, quadrangles or hexahedra, all of one kind and order, which is 1 to 4.
+    /// triangles, tetrahedra, quadrangles or hexahedra of order 1 to 4, or prisms or pyramids of order 1
+    /// or 2, all of one kind and order.
     /// Elements of one dimension less tag facets; others, and nodes of no cell, are dropped. The tags
     /// of a cell or facet are the physical groups that it belongs to, all of them, whatever their
     /// sign; what is in no group has no tag. Parts of a partitioned mesh have the groups that the
@@ -206,7 +207,7 @@ impl File {
 
     fn assemble(self) -> Result<Mesh, GmshError> {
         let (kind, elements) = self.cells()?;
-        let cells = self.grouped(Some(kind), elements);
+        let cells = self.grouped(kind, elements);
         let places = self.places()?;
         let used = self.used_nodes(kind.places, &cells, &places)?;
         let nodes: Vec<&Node> = used.iter().map(|place| &self.nodes[*place]).collect();
@@ -294,13 +295,11 @@ impl File {
         vertex_of: &HashMap<usize, u32>,
     ) -> Vec<FacetTag> {
         let dim = mesh.shape().dim();
-        let corners = mesh.shape().facets()[0].len();
         let mut tags: BTreeMap<EntityKey, BTreeSet<i32>> = BTreeMap::new();
         for element in self.elements.iter().filter(|e| e.kind.dim + 1 == dim) {
             let vertex = |node: &u64| vertex_of.get(places.get(node)?).copied();
             let nodes = self.corners_of(element);
-            // the corners come first, of whatever kind the element is
-            let vertices: Option<Vec<u32>> = nodes.iter().take(corners).map(vertex).collect();
+            let vertices: Option<Vec<u32>> = nodes.iter().take(element.kind.corners()).map(vertex).collect();
             let groups = self.groups_of(element);
             if let Some(vertices) = vertices.filter(|_| !groups.is_empty()) {
                 tags.entry(entity_key(vertices)).or_default().extend(groups);

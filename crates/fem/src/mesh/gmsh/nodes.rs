@@ -2,9 +2,9 @@
 
 use crate::element::CellShape;
 
-/// For each shape and order from 1 to 4: the number of Gmsh's element type, and which of its nodes
-/// each node of the equispaced Lagrange element is.
-pub(super) const NODES: [(CellShape, usize, i32, &[usize]); 20] = [
+/// For each shape and order from 1 to 4, of prisms and pyramids to 2: the number of Gmsh's element type,
+/// and which of its nodes each node of the equispaced Lagrange element is.
+pub(super) const NODES: [(CellShape, usize, i32, &[usize]); 24] = [
     (CellShape::Interval, 1, 1, &[0, 1]),
     (CellShape::Interval, 2, 8, &[0, 1, 2]),
     (CellShape::Interval, 3, 26, &[0, 1, 2, 3]),
@@ -64,12 +64,8 @@ pub(super) const NODES: [(CellShape, usize, i32, &[usize]); 20] = [
             103, 115, 123, 116, 105, 117, 104,
         ],
     ),
-];
-
-/// The same, for orders 1 and 2, of cells that meshes of this library do not have, by their names.
-pub(super) const OTHER_NODES: [(&str, usize, i32, &[usize]); 4] = [
-    ("prism", 1, 6, &[0, 1, 2, 3, 4, 5]),
-    ("prism", 2, 13, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]),
-    ("pyramid", 1, 7, &[0, 1, 3, 2, 4]),
-    ("pyramid", 2, 14, &[0, 1, 3, 2, 4, 5, 6, 7, 8, 9, 10, 12, 11, 13]),
+    (CellShape::Prism, 1, 6, &[0, 1, 2, 3, 4, 5]),
+    (CellShape::Prism, 2, 13, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]),
+    (CellShape::Pyramid, 1, 7, &[0, 1, 3, 2, 4]),
+    (CellShape::Pyramid, 2, 14, &[0, 1, 3, 2, 4, 5, 6, 7, 8, 9, 10, 12, 11, 13]),
 ];
