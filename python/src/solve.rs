@@ -51,6 +51,7 @@ impl From<SolveError> for Failure {
             | SolveError::NoNeighbour { .. }
             | SolveError::PartsChoice { .. }
             | SolveError::NoCoarse { .. }
+            | SolveError::Element { .. }
             | SolveError::HalfOfRows { .. }
             | SolveError::Norm { .. }
             | SolveError::Option { .. }

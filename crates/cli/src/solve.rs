@@ -53,6 +53,7 @@ impl From<SolveError> for Failure {
             | SolveError::PartsForm { .. }
             | SolveError::NoNeighbour { .. }
             | SolveError::NoCoarse { .. }
+            | SolveError::Element { .. }
             | SolveError::NoDiagonal { .. } => Self::Refused(error.to_string()),
         }
     }

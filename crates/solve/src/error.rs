@@ -2,6 +2,7 @@
 
 use crate::{LinearChoice, LinearMethod, PreconditionerKind};
 use kingpost_codegen::CodegenError;
+use kingpost_fem::element::CellShape;
 use kingpost_forms::form::FormError;
 use kingpost_ir::text::ParseErrors;
 use kingpost_primitives::ScriptError;
@@ -150,6 +151,14 @@ pub enum SolveError {
         column: i32,
         /// Coarse unknowns.
         coarse: usize,
+    },
+    /// An element between whose spaces there is no interpolation.
+    #[error("interpolation between elements on a {shape}: needed {needed}")]
+    Element {
+        /// The reference cell.
+        shape: CellShape,
+        /// What was needed.
+        needed: &'static str,
     },
     /// A solver that needs the whole matrix.
     #[error(

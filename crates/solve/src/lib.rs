@@ -14,6 +14,7 @@
 //! | what solvers multiply by | [`Operator`]: a matrix, or a form applied ([`FormOperator`]), in a [`Queue`] |
 //! | linear systems | [`ConjugateGradients`], [`Gmres`], [`BiCgStab`], [`ChebyshevSolver`]; by name [`LinearSolver`] |
 //! | preconditioners | any [`Operator`]: [`Diagonal`], [`BlockJacobi`], [`ChebyshevPreconditioner`], [`AmgPreconditioner`] |
+//! | cycles over refined meshes | [`NestedLevels`], by [`Interpolation::of_refined`] |
 //! | nonlinear systems | [`Newton`] |
 //! | systems in parts, one a device | [`Partition`], [`PartRows`], [`Communicator`]: the same solvers, `solve_over` it |
 //! | why a solver stopped | [`LinearReport`], [`NewtonReport`] |
@@ -51,6 +52,7 @@ mod iteration;
 mod launch;
 mod linear;
 mod load;
+mod nested;
 mod newton;
 mod operator;
 mod options;
@@ -93,15 +95,16 @@ pub use iteration::NewtonOptions;
 pub(crate) use launch::put;
 pub use launch::{Call, run};
 pub use linear::{HierarchyTimes, LinearSolver};
+pub use nested::{Interpolation, NestedLevel, NestedLevels, Transfer};
 pub use newton::{Newton, NewtonSystem};
 pub use operator::{Dot, FormOperator, Operator, Turn};
 pub use options::{LinearOptions, ResidualNorm};
 #[cfg(feature = "cuda")]
 pub use parts::NcclCommunicator;
 pub use parts::{
-    Alone, CoarseLevel, Communicator, Exchange, ExchangeCosts, Halo, HostCommunicator, Interpolation,
-    Messages, PartForm, PartFormOperator, PartLayout, PartMatrix, PartMesh, PartRows, Partition, Repeatable,
-    SharedPart, SystemMatrix, TwoLevels, UnknownExchange, Wire, in_parts, layouts,
+    Alone, CoarseLevel, Communicator, Exchange, ExchangeCosts, Halo, HostCommunicator, Messages, PartForm,
+    PartFormOperator, PartLayout, PartMatrix, PartMesh, PartRows, Partition, Repeatable, SharedPart,
+    SystemMatrix, TwoLevels, UnknownExchange, Wire, in_parts, layouts,
 };
 pub use pattern::{DevicePattern, DeviceTerms, PatternKernels};
 pub use queue::{Item, Queue};

@@ -25,7 +25,7 @@ mod shared;
 mod threads;
 mod wire;
 
-pub use coarse::{CoarseLevel, Interpolation, TwoLevels};
+pub use coarse::{CoarseLevel, TwoLevels};
 pub use communicator::{Alone, Communicator, Repeatable};
 pub(crate) use communicator::{Guard, number};
 pub use costs::ExchangeCosts;

@@ -4,6 +4,7 @@
 mod amg;
 mod block_csr;
 mod krylov;
+mod nested;
 mod part_forms;
 mod parts;
 mod pattern;
