@@ -164,11 +164,11 @@ impl Multilevel {
     fn judge(&mut self, report: &LinearReport) {
         let found = report.iterations();
         let is_more = |first: &mut Option<usize>| 2 * found > 3 * *first.get_or_insert(found) + 4;
-        let is_fresh = self.iterations[1].is_none();
+        let [is_first, is_fresh] = self.iterations.map(|first| first.is_none());
         let [of_sets, of_numbers] = self.iterations.each_mut().map(is_more);
         self.needs = match () {
             // other numbers did not help
-            () if is_fresh && of_sets => Renewal::Whole,
+            () if is_fresh && (of_sets || !(is_first || report.converged())) => Renewal::Whole,
             () if !report.converged() || of_numbers => Renewal::Numbers,
             () => Renewal::Nothing,
         };

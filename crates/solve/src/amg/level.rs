@@ -1,6 +1,6 @@
 //! A level of a hierarchy with a coarser one, all of whose numbers are found on the device.
 
-use super::measured::{MeasureKernels, Measured};
+use super::measured::{MeasureKernels, Measured, NO_BOUND};
 use super::multiply::MultiplyKernels;
 use super::sliced::{CycleKernels, Layout, Scaling, Sliced, Slices};
 use super::structure::{Product, Structure, StructureKernels};
@@ -9,7 +9,7 @@ use crate::{
     BlockCsrOperator, BlockRows, Call, Chebyshev, ConjugateGradients, CycleNumbers, Eigenvalues,
     LinearOptions, Queue, SolveError, Spectrum, put,
 };
-use kingpost_runtime::{Buffer, Device, Executable, check_interrupt, download_values, upload_values};
+use kingpost_runtime::{Buffer, Device, Executable, check_interrupt, download_values};
 use rayon::join;
 
 /// Iterations that find the largest eigenvalue of a level, and how much larger it is than what they
@@ -157,9 +157,9 @@ pub(super) struct Matrices {
     pub inverse: Buffer,
     /// Of the matrix times the inverse of its diagonal.
     pub spectrum: Spectrum,
-    /// Its largest eigenvalue, f64 `[1]`, and whether sums of rows bound it.
-    largest: Buffer,
-    is_bounded: bool,
+    /// What its eigenvalues are not beyond, f64 `[1]`, and which part of that the largest is taken as.
+    bound: Buffer,
+    part: f64,
     /// From the coarser level.
     pub interpolation: BlockCsrOperator,
     /// To it: the transpose.
@@ -207,16 +207,15 @@ impl Level {
         self.copies.own.update(&self.copies.kernels.residual, &[("x", x), ("b", b), ("y", &self.r)])
     }
 
-    /// Takes what sums of rows bound the eigenvalues of another matrix by, once its launches have ended.
+    /// Takes the part of what sums of rows bound the eigenvalues of another matrix by, once its launches have
+    /// ended.
     ///
     /// # Errors
     /// A failing driver.
     pub fn take_bound(&mut self, device: &dyn Device, ratio: f64) -> Result<(), SolveError> {
-        let Matrices { largest, is_bounded, spectrum, .. } = &mut self.matrices;
-        if *is_bounded {
-            let bound = download_values::<f64>(device, largest)?.into_iter().sum();
-            *spectrum = Spectrum::of_bound(bound, ratio);
-        }
+        let Matrices { bound, part, spectrum, .. } = &mut self.matrices;
+        let bound = download_values::<f64>(device, bound)?.into_iter().sum::<f64>();
+        *spectrum = Spectrum::of_bound(*part * bound, ratio);
         Ok(())
     }
 
@@ -332,13 +331,13 @@ impl Finder<'_> {
                 lists,
             )
         };
-        let bound = download_values::<f64>(device, &rows.bound)?.into_iter().sum();
+        let (spectrum, part) = self.spectrum(matrix, &rows)?;
         let mut matrices = Matrices {
             is_finest,
             inverse: rows.inverse,
-            spectrum: Spectrum::of_bound(bound, self.ratio),
-            largest: rows.bound,
-            is_bounded: bound <= BOUNDED,
+            spectrum,
+            bound: rows.bound,
+            part,
             interpolation: blocks(&structure.interpolation, [*side, *width])?,
             restriction: blocks(&structure.restriction, [*width, *side])?,
             coarse: blocks(&structure.coarse.pattern, [*width; 2])?,
@@ -361,9 +360,20 @@ impl Finder<'_> {
         Ok(level)
     }
 
+    /// What is smoothed, and which part the largest eigenvalue is taken as of what rows bound all by.
+    fn spectrum(&self, matrix: &BlockRows<'_>, rows: &Measured) -> Result<(Spectrum, f64), SolveError> {
+        let bound = download_values::<f64>(self.device, &rows.bound)?.into_iter().sum();
+        if bound <= BOUNDED {
+            return Ok((Spectrum::of_bound(bound, self.ratio), 1.0));
+        }
+        let found = Spectrum::of_upper(&eigenvalues(self.device, matrix, &rows.inverse)?, self.ratio)?;
+        let part = if bound < NO_BOUND { (found.largest / bound).min(1.0) } else { 1.0 };
+        Ok((found, part))
+    }
+
     /// Gives a level the numbers of another matrix of its pattern, and adds to the number of connections
-    /// that are `missing`, i32 `[1]`: those of nodes that were not connected. Where rows bound its
-    /// eigenvalues, the host does not wait, and [`Level::take_bound`] completes it.
+    /// that are `missing`, i32 `[1]`: those of nodes that were not connected. The host does not wait, and
+    /// [`Level::take_bound`] completes it.
     ///
     /// # Errors
     /// As [`Finder::level`].
@@ -384,7 +394,7 @@ impl Finder<'_> {
         let arrays = [&matrix.lists()[..], &arrays, &found].concat();
         let look = Call::of(&self.numbers.missing, &sizes, &arrays);
         put(self.device, &[look.with("rounding", ROUNDING * ROUNDING)])?;
-        (matrices.inverse, matrices.largest) = (inverse, bound);
+        (matrices.inverse, matrices.bound) = (inverse, bound);
         self.find(matrices, matrix, near)?;
         level.copy(self.device, matrix.values)
     }
@@ -402,19 +412,15 @@ impl Finder<'_> {
         let arrays = [&arrays[..], &[("basis", &basis), ("coarse", &level.near)]].concat();
         let bases = Call::of(&kernels.bases, &sizes, &arrays).with("dependent", DEPENDENT * DEPENDENT);
         put(device, &[bases])?;
-        if !level.is_bounded {
-            level.spectrum = Spectrum::of_upper(&eigenvalues(device, matrix, &level.inverse)?, self.ratio)?;
-            upload_values(device, &level.largest, &[level.spectrum.largest])?;
-        }
 
         let sizes = [("n", own.rows), ("n_a", own.n_blocks), ("n_members", sets.n_members)];
         let sizes = [&sizes[..], &[("n_blocks", interpolation.n_blocks)]].concat();
         let a = [("a_starts", &*own.starts), ("a_columns", &*own.at), ("a", matrix.values)];
-        let arrays = [("inverse", &level.inverse), ("aggregates", &sets.of), ("largest", &level.largest)];
+        let arrays = [("inverse", &level.inverse), ("aggregates", &sets.of), ("bound", &level.bound)];
         let arrays = [&arrays[..], &[("places", &sets.places), ("basis", &basis)]].concat();
         let to = [("values", level.interpolation.values())];
         let arrays = [&interpolation.places()[..], &a, &arrays, &to].concat();
-        let smooth = Call::of(&kernels.smooth, &sizes, &arrays);
+        let smooth = Call::of(&kernels.smooth, &sizes, &arrays).with("part", level.part);
 
         let arrays = [("from", transposes), ("values", level.interpolation.values())];
         let arrays = [&arrays[..], &[("transposed", level.restriction.values())]].concat();

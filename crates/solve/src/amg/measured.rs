@@ -6,6 +6,9 @@ use crate::{BlockRows, Call, SolveError, put};
 use kingpost_runtime::{Buffer, Device, Executable};
 use std::iter::successors;
 
+/// What stands for no bound.
+pub(super) const NO_BOUND: f64 = 1e300;
+
 /// The kernels.
 pub(super) struct MeasureKernels {
     rows: Executable,
@@ -18,8 +21,8 @@ pub(super) struct Measured {
     pub inverse: Buffer,
     /// The norms of the blocks on the diagonal, f64 `[rows]`.
     pub norms: Buffer,
-    /// What no eigenvalue of the matrix times `inverse` is beyond, f64 `[1]`; 1e300 if an entry on
-    /// the diagonal is negative.
+    /// What no eigenvalue of the matrix times `inverse` is beyond, f64 `[1]`; [`NO_BOUND`] if an
+    /// entry on the diagonal is negative.
     pub bound: Buffer,
 }
 
@@ -119,7 +122,7 @@ mod tests {
             values[0] = -values[0];
             upload_values(device, matrix.values(), &values).unwrap();
             let found = MeasureKernels::new(device, 1).unwrap().rows(device, &rows, is_finest).unwrap();
-            assert_eq!(of(&found.bound), [1e300]);
+            assert_eq!(of(&found.bound), [NO_BOUND]);
             values[0] = -values[0];
         }
     }

@@ -208,8 +208,9 @@ impl Amg {
     }
 
     /// The hierarchy of another matrix of the same pattern: sets of nodes and the places of all blocks are kept,
-    /// numbers are found again and overwrite those on the device. None if the matrix connects nodes that were not connected,
-    /// which takes a [new](Self::new) hierarchy.
+    /// numbers are found again and overwrite those on the device, and largest eigenvalues are taken as the same part of what
+    /// sums of rows bound them by. None if the matrix connects nodes that were not connected, which takes a
+    /// [new](Self::new) hierarchy.
     ///
     /// # Errors
     /// [`SolveError::Length`] of a matrix of another size; as [`Amg::new`].
