@@ -7,12 +7,14 @@ pub(super) const PROXY: &str = r#"asm volatile("fence.proxy.async.shared::cta;" 
 
 /// A ring of barriers in local memory for 16 groups of copies. Each sub-group arrives at that of a group when it makes
 /// it, and the engine with the bytes that it has copied. A work-item that makes a group has waited for the one 16
-/// before, so that nobody lags by a phase: that phase does not end without its sub-group.
+/// before, so that nobody lags by a phase: that phase does not end without its sub-group. A wait is mostly for one
+/// group: four copies of its loop cost a product of 1024 rows an eighth of its time (H200, 2026-11-30).
 const BEGIN: &str = r#"__shared__ unsigned long long box_ring[16];
 unsigned box_made = 0, box_done = 0;
 const unsigned box_item = threadIdx.x + blockDim.x*(threadIdx.y + blockDim.y*threadIdx.z);
 const auto box_group = [&](unsigned k) { return (unsigned)__cvta_generic_to_shared(box_ring + k % 16); };
 const auto box_wait = [&](unsigned n) {
+    #pragma unroll 1
     for (; box_made - box_done > n; ++box_done)
         asm volatile("{.reg .pred p; wait: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @!p bra wait;}"
             :: "r"(box_group(box_done)), "r"(box_done / 16 % 2) : "memory");

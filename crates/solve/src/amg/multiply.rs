@@ -7,16 +7,18 @@ use crate::{Call, SolveError};
 use kingpost_runtime::{Backend, Buffer, Device, Executable};
 
 /// Blocks a row of the second matrix from which on terms go where they belong: of shorter rows most
-/// work-items would wait. On an H200 products with rows of 3.2, 7.5, 9, 12.6 and 28 take 1.64,
-/// 1.03, 0.69, 0.66 and 0.50 to 0.54 of the time of those that look for terms (2026-11-30).
-const LONG: usize = 8;
-/// Work-items that go through a row of the second matrix, and how many rows a work-group goes
-/// through at once.
-const LANES: usize = 16;
-const TEAMS: usize = 4;
-/// The same where the product has few rows, which leave most of a card idle.
+/// work-items would wait. In products of fewer than [`LARGE`] rows, and of more, which are added up in
+/// registers.
+const LONG: [usize; 2] = [4, 8];
+/// Slices of rows, work-items that go through a row of the second matrix, and how many of its rows a
+/// work-group goes through at once: where rows of the second matrix are short, where they are long, where
+/// the product has few rows, and with rows in slices. On an H200 the products of Poisson's equation take
+/// 0.61, 0.49 and 0.60 of the time of those that halved rows in global memory, or looked for terms, by 16
+/// work-items and four rows (2026-11-30).
+const SHAPES: [[usize; 3]; 4] = [[1, 8, 8], [1, 16, 16], [1, 16, 32], [FEW, 8, 8]];
+/// Blocks of a long row, and rows of a product that has few.
+const LONG_ROW: usize = 16;
 const FEW_ROWS: usize = 1 << 10;
-const TEAMS_OF_FEW: usize = 32;
 /// Entries of a row of the product that a work-group has in its memory at once.
 const ROOM: usize = 512;
 
@@ -37,9 +39,9 @@ pub(super) struct MultiplyKernels {
 
 /// The kernels of a product of matrices of numbers on a card.
 struct OnCard {
-    /// Work-items go through the terms of a row, in one slice or in few, and add each to its entry,
-    /// in an order that differs from run to run; the third of few rows in one slice.
-    scatter: [Executable; 3],
+    /// Work-items go through the terms of a row and add each to its entry, in an order that differs from
+    /// run to run: of all [shapes](SHAPES).
+    scatter: [Executable; 4],
     /// A work-item goes through the terms of a row and compares them with all of its columns.
     of_rows: Executable,
 }
@@ -55,9 +57,8 @@ impl MultiplyKernels {
         let gather = gather.replace("MIDDLE", &middle).replace("WIDTH", &width);
         let on_card = match (device.info().backend, extents) {
             (Backend::Cuda, [1, 1, 1]) => {
-                let scatter = [(1, TEAMS), (FEW, TEAMS), (1, TEAMS_OF_FEW)];
-                let [whole, of_slices, few] = scatter.map(|of| self::scatter(device, of));
-                let scatter = [whole?, of_slices?, few?];
+                let [short, long, few, of_slices] = SHAPES.map(|shape| scatter(device, shape));
+                let scatter = [short?, long?, few?, of_slices?];
                 Some(OnCard { scatter, of_rows: of_rows(device)? })
             }
             (Backend::Cuda | Backend::C | Backend::OpenCl, _) => None,
@@ -72,19 +73,19 @@ impl MultiplyKernels {
         (product, values): (&'a Product, &'a Buffer),
     ) -> Call<'a> {
         let Product { pattern, .. } = product;
-        let is_long = b.0.n_blocks >= LONG * b.0.rows;
+        let is_large = pattern.rows >= LARGE;
+        let is_long = b.0.n_blocks >= LONG[usize::from(is_large)] * b.0.rows;
         match &self.on_card {
-            Some(OnCard { scatter: [whole, of_slices, of_few], .. }) if is_long => {
+            Some(OnCard { scatter: [of_short, of_long, of_few, of_slices], .. }) if is_long => {
                 let kernel = match product.count {
                     1 if pattern.rows < FEW_ROWS => of_few,
-                    1 => whole,
+                    1 if b.0.n_blocks < LONG_ROW * b.0.rows => of_short,
+                    1 => of_long,
                     _ => of_slices,
                 };
                 scattered(kernel, [a, b], (product, values))
             }
-            Some(OnCard { of_rows, .. }) if pattern.rows >= LARGE => {
-                by_rows(of_rows, [a, b], (pattern, values))
-            }
+            Some(OnCard { of_rows, .. }) if is_large => by_rows(of_rows, [a, b], (pattern, values)),
             Some(_) | None => {
                 let (sizes, arrays) = factors([a, b], pattern);
                 let to = [&pattern.places()[..], &[("values", values)]].concat();
@@ -94,11 +95,13 @@ impl MultiplyKernels {
     }
 }
 
-/// What adds the terms of rows in a number of slices, by a number of teams of work-items.
-fn scatter(device: &dyn Device, (slices, teams): (usize, usize)) -> Result<Executable, SolveError> {
+/// What adds the terms of rows in a number of slices, by a number of work-items for each of some rows of the
+/// second matrix.
+fn scatter(device: &dyn Device, [slices, lanes, teams]: [usize; 3]) -> Result<Executable, SolveError> {
     let text = text!("aggregation/scattered_product").replace("SLICES", &slices.to_string());
-    let text = text.replace("LANES", &LANES.to_string()).replace("TEAMS", &teams.to_string());
-    compiled(device, &text.replace("ROOM", &ROOM.to_string()))
+    let text = text.replace("SHIFT", &slices.ilog2().to_string()).replace("ROOM", &ROOM.to_string());
+    let text = text.replace("LANES", &lanes.to_string()).replace("TEAMS", &teams.to_string());
+    compiled(device, &text.replace("ITEMS", &(lanes * teams).to_string()))
 }
 
 /// What adds the terms of rows in registers.
@@ -132,8 +135,9 @@ fn scattered<'a>(
     (product, values): (&'a Product, &'a Buffer),
 ) -> Call<'a> {
     let (sizes, arrays) = factors(of, &product.pattern);
-    let to = [("starts", &product.slices), ("values", values)];
-    Call::of(kernel, &sizes, &[&product.pattern.lists()[..], &arrays, &to].concat())
+    let share = product.pattern.columns.div_ceil(product.count).max(1);
+    let sizes = [&sizes[..], &[("share", share)]].concat();
+    Call::of(kernel, &sizes, &[&product.pattern.lists()[..], &arrays, &[("values", values)]].concat())
 }
 
 fn by_rows<'a>(
@@ -224,8 +228,8 @@ mod tests {
             let [values, others] =
                 [0, 1].map(|_| device.allocate(8 * product.pattern.n_blocks as u64).unwrap());
             let factors = [pattern(device, &a, 60), pattern(device, &b, columns)];
-            let teams = if (name, slices) == ("c", 1) { TEAMS_OF_FEW } else { TEAMS };
-            let kernels = [scatter(device, (slices, teams)).unwrap(), of_rows(device).unwrap()];
+            let shape = SHAPES.into_iter().rfind(|[of, ..]| *of == slices).unwrap();
+            let kernels = [scatter(device, shape).unwrap(), of_rows(device).unwrap()];
             let of = [(&factors[0], &on[0]), (&factors[1], &on[1])];
             let first = scattered(&kernels[0], of, (&product, &values));
             run(device, &[first, by_rows(&kernels[1], of, (&product.pattern, &others))]).unwrap();
