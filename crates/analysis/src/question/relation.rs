@@ -40,11 +40,12 @@ impl Relation {
         let names = self.names();
         let mut found: Option<isl::Map> = None;
         for decider in self.pairs.deciders() {
-            if self.is_overwritten(decider)? {
+            let decided = part(self.pairs.map_where(&names, vec![self.pairs.decided(decider, &names)])?)?;
+            // most parts are empty, and what is overwritten takes long to tell
+            if decided.is_empty()? || self.is_overwritten(decider)? {
                 continue;
             }
-            let decided = self.pairs.map_where(&names, vec![self.pairs.decided(decider, &names)])?;
-            let pairs = self.without_detours(part(decided)?, decider)?;
+            let pairs = self.without_detours(decided, decider)?;
             found = Some(match found {
                 None => pairs,
                 Some(found) => found.union(&pairs)?,
@@ -151,20 +152,23 @@ impl ByDecider<'_> {
     }
 
     /// The pairs that this decides and at which all these differences have these signs; `None` if
-    /// bounds alone tell that there are none.
+    /// there are none even with detours.
     pub(super) fn part(
         &self,
         decider: Decider,
         all: &Differences,
     ) -> Result<Option<isl::Map>, isl::IslError> {
-        if !self.may_have(decider, all) || self.relation.is_overwritten(decider)? {
+        if !self.may_have(decider, all) {
             return Ok(None);
         }
         let symbols = &self.relation.symbols().names;
         let mut constraints = self.relation.pairs.decided(decider, &self.names);
         constraints.extend(all.iter().map(|difference| signed(difference, &self.names, symbols)));
-        // most parts are empty, and detours take long to subtract
         let part = self.relation.pairs.map_where(&self.names, vec![constraints])?;
+        // most parts are empty, and what is overwritten takes long to tell
+        if part.is_empty()? || self.relation.is_overwritten(decider)? {
+            return Ok(None);
+        }
         self.relation.without_detours(part, decider).map(Some)
     }
 
