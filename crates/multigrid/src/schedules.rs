@@ -104,8 +104,9 @@ pub fn mapped(
     inside: impl FnOnce(&mut Schedule, &[String]) -> Result<(), MultigridError>,
 ) -> Result<Schedule, MultigridError> {
     let around = blocks(s.kernel(), dimension);
-    for sum in sums(s.kernel()) {
-        s.realise(&sum, format!("r_{sum}"))?;
+    // a sum over several loops is realised by the first of them
+    while let Some(sum) = sums(s.kernel()).first() {
+        s.realise(sum, format!("r_{sum}"))?;
     }
     if let Some(update) = shared {
         s.apply(MakeAtomic { insns: Selection::Insn(update.into()) })?;
