@@ -81,13 +81,13 @@ impl Strategy for OwnedRows {
             s.apply(SplitLaunch::new(loops[1..].iter().map(|(owners, _)| *owners)))?;
         }
         for (owners, body) in loops {
-            let owner = kernel.iname(owners).and_then(|group| packed(kernel, group, body));
+            let size = kernel.iname(owners).and_then(|group| packed(kernel, group, body));
             let written = insns_of(body).into_iter().map(|insn| kernel.insns[insn].lhs.var);
             let written: BTreeSet<VarId> = written.filter(|v| is_looked_up(kernel, *v)).collect();
             let looked_up: Vec<&Variable> = written.iter().map(|v| &kernel.vars[*v]).collect();
-            match owner {
+            match size {
                 None => self.map_owners(s, owners, &looked_up)?,
-                Some(owner) => self.map_group(s, owners, owner, &looked_up)?,
+                Some(size) => self.map_group(s, owners, size, &looked_up)?,
             }
         }
         if is_strip {
@@ -300,7 +300,7 @@ impl OwnedRows {
         &self,
         s: &mut Schedule,
         group: &str,
-        (owner, size): (&str, i64),
+        size: i64,
         looked_up: &[&Variable],
     ) -> Result<(), Stopped> {
         if u64::try_from(size) != Ok(self.owners) {
@@ -311,13 +311,14 @@ impl OwnedRows {
             s.apply(SetAddressSpace::new(name, AddressSpace::Local))?;
         }
         let kernel = s.kernel().clone();
-        let nodes = kernel.iname(group).and_then(|l| body_of(&kernel, l).ok());
+        let owners = kernel.iname(group);
+        let nodes = owners.and_then(|l| body_of(&kernel, l).ok());
         for node in s.expected(nodes, "loop over groups of owners")? {
             let Node::Loop(l, _) = node else { continue };
             let name = kernel.inames[*l].name.as_str();
-            let items = match name == owner {
-                true => Loop::named(name),
-                false => s.split_as(name, size, ["turn", "item"])?[1].clone(),
+            let items = match owners.and_then(|group| size_of(&kernel, group, *l)) {
+                Some(_) => Loop::named(name),
+                None => s.split_as(name, size, ["turn", "item"])?[1].clone(),
             };
             s.tag(&items, AxisTag::Local(0))?;
         }
@@ -325,18 +326,23 @@ impl OwnedRows {
     }
 }
 
-/// The loop over the owners of a group and how many they are, if the rows of groups lie together.
-fn packed<'k>(kernel: &'k Kernel, group: InameId, body: &[Node]) -> Option<(&'k str, i64)> {
-    body.iter().find_map(|node| {
-        let Node::Loop(owner, _) = node else { return None };
-        let domain = kernel.inames[*owner].domain.as_conjunction()?;
-        let is_of_group = domain.iter().any(|c| c.expr().mentions(group));
-        let last = domain.iter().find_map(|c| match (c, c.expr().terms()) {
-            (Constraint::NonNegative(e), [(Atom::Iname(l), -1)]) if l == owner => Some(e.constant_term()),
-            (Constraint::NonNegative(_) | Constraint::Zero(_), _) => None,
-        });
-        last.filter(|_| is_of_group).map(|last| (kernel.inames[*owner].name.as_str(), last + 1))
+/// The owners of a group, if the rows of groups lie together.
+fn packed(kernel: &Kernel, group: InameId, body: &[Node]) -> Option<i64> {
+    body.iter().find_map(|node| match node {
+        Node::Loop(owner, _) => size_of(kernel, group, *owner),
+        Node::Insn(_) => None,
     })
+}
+
+/// How many owners of a group a loop goes over, if it does.
+fn size_of(kernel: &Kernel, group: InameId, owner: InameId) -> Option<i64> {
+    let domain = kernel.inames[owner].domain.as_conjunction()?;
+    let is_of_group = domain.iter().any(|c| c.expr().mentions(group));
+    let last = domain.iter().find_map(|c| match (c, c.expr().terms()) {
+        (Constraint::NonNegative(e), [(Atom::Iname(l), -1)]) if *l == owner => Some(e.constant_term()),
+        (Constraint::NonNegative(_) | Constraint::Zero(_), _) => None,
+    });
+    last.filter(|_| is_of_group).map(|last| last + 1)
 }
 
 /// Statements of the loop over the owners of rows, with which parts of it begin.

@@ -5,6 +5,7 @@ use super::sorted::sorted;
 use super::{CsrPattern, PatternError};
 use rayon::prelude::*;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The simplices around each degree of freedom, which stand for their vertices, in an order in
 /// which a work-item goes from one to the next by one vertex, as in the triangle strips of computer
@@ -49,7 +50,7 @@ const FOLLOWED: usize = 4;
 const LEFT: [i32; 4] = [8, 4, 1, 0];
 
 /// Owners whose strips a thread finds at a time: those around which cells lie alike share them.
-const OWNERS_OF_A_BLOCK: usize = 32 * SLICE;
+const OWNERS_OF_A_BLOCK: usize = 256 * SLICE;
 
 /// The facets opposite to an owner, and which of them share all vertices but one.
 struct Link {
@@ -191,9 +192,13 @@ fn orders(vertices: &[i32]) -> Vec<Vec<i32>> {
     })
 }
 
-/// The numbers of an owner: where its own column stands, and its rounds.
-fn numbers(own: i32, facets: Vec<Vec<i32>>) -> Vec<i32> {
-    let Some(places) = facets.first().map(Vec::len) else { return Vec::new() };
+/// The numbers of an owner: where its own column stands, and its rounds; of its cells, which vertex
+/// of each it is, before where the columns of all stand.
+fn numbers(cells: &[i32], columns: usize) -> Vec<i32> {
+    let cells = || cells.chunks_exact(1 + columns).map(|cell| (cell[0] as usize, &cell[1..]));
+    let Some((at, slots)) = cells().next() else { return Vec::new() };
+    let (own, places) = (slots[at], columns - 1);
+    let facets = cells().map(|(own, slots)| [&slots[..own], &slots[own + 1..]].concat()).collect();
     let replacements = Link::new(facets).replacements(own);
     let round = |round: &[(i32, bool)]| {
         // places after the last replacement take the owner, and complete nothing
@@ -227,30 +232,33 @@ impl CsrPattern {
         }
         let n_owners = self.block_starts.len().saturating_sub(1);
         let (starts, order) = sorted(&self.owners, n_owners);
-        let of_owner = |owner: usize| {
-            let slot = |block: &i32| (block - self.block_starts[owner]) * self.components[1] as i32;
-            let pairs = order[starts[owner] as usize..starts[owner + 1] as usize].iter().map(|k| *k as usize);
-            let cells =
-                pairs.map(|k| (k % rows, self.blocks[k * columns..(k + 1) * columns].iter().map(slot)));
-            cells.map(|(own, slots)| (own, slots.collect::<Vec<i32>>())).collect::<Vec<_>>()
+        // what the strips of an owner follow from: of each cell, which vertex it is, and where all are
+        let describe = |owner: usize, cells: &mut Vec<i32>| {
+            cells.clear();
+            for pair in &order[starts[owner] as usize..starts[owner + 1] as usize] {
+                let pair = *pair as usize;
+                let slot = |block: &i32| (block - self.block_starts[owner]) * self.components[1] as i32;
+                cells.push((pair % rows) as i32);
+                cells.extend(self.blocks[pair * columns..(pair + 1) * columns].iter().map(slot));
+            }
         };
         let of_block = |block: usize| {
-            let mut known: HashMap<Vec<(usize, Vec<i32>)>, Vec<i32>> = HashMap::new();
+            let mut known: HashMap<Vec<i32>, Arc<[i32]>> = HashMap::new();
+            let mut cells = Vec::new();
             let owners = block * OWNERS_OF_A_BLOCK..n_owners.min((block + 1) * OWNERS_OF_A_BLOCK);
             let numbers_of = |owner: usize| {
-                let cells = of_owner(owner);
-                let found = known.entry(cells).or_insert_with_key(|cells| {
-                    let own = cells.first().map_or(0, |(own, slots)| slots[*own]); // none of no cell
-                    let others =
-                        |(own, slots): &(usize, Vec<i32>)| [&slots[..*own], &slots[own + 1..]].concat();
-                    numbers(own, cells.iter().map(others).collect())
-                });
-                found.clone()
+                describe(owner, &mut cells);
+                if let Some(found) = known.get(&cells) {
+                    return found.clone();
+                }
+                let found: Arc<[i32]> = numbers(&cells, columns).into();
+                known.insert(cells.clone(), found.clone());
+                found
             };
-            owners.map(numbers_of).collect::<Vec<Vec<i32>>>()
+            owners.map(numbers_of).collect::<Vec<Arc<[i32]>>>()
         };
         let blocks = 0..n_owners.div_ceil(OWNERS_OF_A_BLOCK);
-        let all: Vec<Vec<i32>> = blocks.into_par_iter().flat_map_iter(of_block).collect();
+        let all: Vec<Arc<[i32]>> = blocks.into_par_iter().flat_map_iter(of_block).collect();
         let counts: Vec<i32> = all.iter().map(|numbers| numbers.len() as i32).collect();
         let Slices { firsts, counts, n_pairs } = Slices::of_counts(counts)?;
         let mut rounds = vec![0; n_pairs];

@@ -22,6 +22,19 @@ pub(super) struct Opened {
     pub(super) pairs: [VarId; 2],
     /// The columns of its first row, where they stand for maps.
     pub(super) columns: Option<RowColumns>,
+    /// What was read before the rows of its group were cleared.
+    pub(super) ahead: Option<Ahead>,
+}
+
+/// What is read of the owners of a group before its rows are cleared and its columns copied: what
+/// waits for these does not wait for it then.
+pub(super) struct Ahead {
+    /// The first pair of each owner, how many it has, and where its row begins.
+    lists: [VarId; 3],
+    /// The first two numbers, of strips.
+    pub(super) numbers: Option<[VarId; 2]>,
+    /// Which of the owners it is.
+    pub(super) at: Expr,
 }
 
 impl PackedRow {
@@ -48,7 +61,7 @@ impl Opened {
 pub(super) fn open_owner(w: &mut Builder<'_>, owned: &OwnedRows, owners: &Owners) -> Opened {
     let is_copied = owners.longest <= COPIED;
     let copied = owned.turned.filter(|_| is_copied);
-    let (owner, rows, copy) = match owned.are_packed {
+    let (owner, rows, copy, ahead) = match owned.are_packed {
         true => open_group(w, owned, owners, copied),
         false => {
             let counter = w.names.fresh("owner");
@@ -56,15 +69,23 @@ pub(super) fn open_owner(w: &mut Builder<'_>, owned: &OwnedRows, owners: &Owners
             let counter = w.b.open_loop(&counter, Affine::constant(0), Affine::var(owners.count));
             let owner = owners.at(Expr::from(counter));
             let copy = copied.map(|of| copy_columns(w, owned, owners, (of, owner.clone())));
-            (owner, Rows { sums: clear_rows(w, owned, owners), packed: None }, copy)
+            (owner, Rows { sums: clear_rows(w, owned, owners), packed: None }, copy, None)
         }
     };
     let [first, count] = ["first_pair", "pairs"].map(|stem| w.integer(stem));
-    w.assign("find_pairs", Access::scalar(first), Expr::load(owned.firsts, [owner.clone()]));
-    w.assign("count_pairs", Access::scalar(count), Expr::load(owned.counts, [owner.clone()]));
+    let [find, number] = match &ahead {
+        Some(Ahead { lists, at, .. }) => [lists[0], lists[1]].map(|list| Expr::load(list, [at.clone()])),
+        None => [owned.firsts, owned.counts].map(|list| Expr::load(list, [owner.clone()])),
+    };
+    w.assign("find_pairs", Access::scalar(first), find);
+    w.assign("count_pairs", Access::scalar(count), number);
     let first_column = match &rows.packed {
         // of columns that are copied, those of the group are
-        Some(packed) => Some(if is_copied { packed.begin() } else { Expr::scalar(packed.first) }),
+        Some(packed) => {
+            let known = ahead.as_ref().map(|ahead| Expr::load(ahead.lists[2], [ahead.at.clone()]));
+            let first = known.unwrap_or(Expr::scalar(packed.first));
+            Some(if is_copied { first - Expr::scalar(packed.group[0]) } else { first })
+        }
         None if is_copied => None,
         None => Some(Expr::load(owned.row_starts, [row_of(owned, owner.clone(), Expr::Int(0))])),
     };
@@ -80,7 +101,7 @@ pub(super) fn open_owner(w: &mut Builder<'_>, owned: &OwnedRows, owners: &Owners
         block: owned.columns[1],
         first_vertex: of.first_vertex,
     });
-    Opened { owner, rows, pairs: [first, count], columns }
+    Opened { owner, rows, pairs: [first, count], columns, ahead }
 }
 
 /// The outermost loop is that over cells.
@@ -109,7 +130,7 @@ fn open_group(
     owned: &OwnedRows,
     owners: &Owners,
     copied: Option<Turned>,
-) -> (Expr, Rows, Option<VarId>) {
+) -> (Expr, Rows, Option<VarId>, Option<Ahead>) {
     let size = RowOwners::GROUP as i64;
     let count = Affine::var(owners.count);
     let counter = w.names.fresh("owner_group");
@@ -121,6 +142,19 @@ fn open_group(
     let [begin, end] = ["first_of_group", "last_of_group"].map(|stem| w.integer(stem));
     let start = |row: Expr| Expr::load(owned.row_starts, [row]);
     w.assign("begin_group", Access::scalar(begin), start(owners.at(Expr::from_affine(&group))));
+    let of_group = |w: &mut Builder<'_>| {
+        let owner = w.names.fresh("owner");
+        let owner = w.b.iname(owner, |owner| {
+            let ends = [Affine::constant(size), count.minus(&group)];
+            let ranges = ends.map(|end| Domain::range(owner, &Affine::constant(0), &end));
+            ranges[0].intersect(&ranges[1])
+        });
+        w.b.open(owner);
+        (Expr::from(owner), owners.at(Expr::from_affine(&group.plus(&Affine::iname(owner)))))
+    };
+    let read = of_group(w);
+    let ahead = read_ahead(w, owned, read);
+    w.b.close_loop();
     let name = w.form.outputs[owned.output].name.clone();
     let room = RowOwners::GROUP * owners.longest;
     let sums = w.sum(owned.output, &format!("{name}_rows"), &[room]);
@@ -128,20 +162,34 @@ fn open_group(
     w.assign(&format!("clear_{name}"), Access::new(sums, [place]), Expr::from(0.0));
     w.b.close_loop();
     let copy = copied.map(|of| copy_group(w, (of, room), begin));
-    let owner = w.names.fresh("owner");
-    let owner = w.b.iname(owner, |owner| {
-        let ends = [Affine::constant(size), count.minus(&group)];
-        let ranges = ends.map(|end| Domain::range(owner, &Affine::constant(0), &end));
-        ranges[0].intersect(&ranges[1])
-    });
-    w.b.open(owner);
-    let owner = owners.at(Expr::from_affine(&group.plus(&Affine::iname(owner))));
+    let (at, owner) = of_group(w);
     let row = bounds(w, owned, "entry", owner.clone());
     let length = w.integer("entries");
     let [first, last] = row.map(Expr::scalar);
     w.assign("count_entries", Access::scalar(length), last - first);
     let packed = PackedRow { group: [begin, end], first: row[0], length, after };
-    (owner, Rows { sums, packed: Some(packed) }, copy)
+    (owner, Rows { sums, packed: Some(packed) }, copy, Some(Ahead { at, ..ahead }))
+}
+
+/// Reads what is known of an owner before its rows are cleared, by which of its group it is.
+fn read_ahead(w: &mut Builder<'_>, owned: &OwnedRows, (at, owner): (Expr, Expr)) -> Ahead {
+    let read = |w: &mut Builder<'_>, stem: &str, value: Expr| {
+        let list = w.list(stem, RowOwners::GROUP);
+        w.assign("read_ahead", Access::new(list, [at.clone()]), value);
+        list
+    };
+    let first = read(w, "first_pairs", Expr::load(owned.firsts, [owner.clone()]));
+    let count = read(w, "n_pairs", Expr::load(owned.counts, [owner.clone()]));
+    let row = read(w, "first_entries", Expr::load(owned.row_starts, [owner]));
+    let number = |w: &mut Builder<'_>, turn: i64| {
+        let [first, count] = [first, count].map(|list| Expr::load(list, [at.clone()]));
+        let pair = first + Expr::Int(SLICE as i64 * turn);
+        let is_there = Expr::binary(BinaryOp::Lt, Expr::Int(turn), count);
+        let held = Expr::load(owned.slots, [Expr::Int(0), pair]);
+        read(w, "number", Expr::Select(Box::new(is_there), Box::new(held), Box::new(Expr::Int(0))))
+    };
+    let numbers = owned.are_strips.then(|| [0, 1].map(|turn| number(w, turn)));
+    Ahead { lists: [first, count, row], numbers, at }
 }
 
 /// Opens the loop over owners, clears the rows of one, opens the loop over its pairs, and makes the

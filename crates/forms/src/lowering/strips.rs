@@ -37,7 +37,7 @@ pub(super) fn open(
     let columns = opened.columns.ok_or_else(|| FormError::Internal("strips have columns".into()))?;
     let places = owned.columns[0] - 1;
     let own = w.integer("own_slot");
-    read_number(w, owned, &opened, (own, Expr::Int(0)));
+    read_first(w, owned, &opened, (own, 0));
     let sums = w.sum(owned.output, "strip_sums", &owned.extents());
     let (_, vertex) = w.loop_over("i_vertex", places + 1);
     clear(w, owned, sums, vertex);
@@ -56,7 +56,7 @@ pub(super) fn open(
     w.geometry_that_stays(uses, &depends, all)?;
     let [number, next, completes] = ["round", "next_round", "completes"].map(|stem| w.integer(stem));
     // read before the sums of the round before it, which need not wait then
-    read_number(w, owned, &opened, (next, Expr::Int(1)));
+    read_first(w, owned, &opened, (next, 1));
     let turn = w.names.fresh("turn");
     let turn = w.b.open_loop(&turn, Affine::constant(1), Affine::var(opened.pairs[1]));
     w.assign("begin_round", Access::scalar(number), Expr::scalar(next));
@@ -181,4 +181,15 @@ fn read_number(w: &mut Builder<'_>, owned: &OwnedRows, opened: &Opened, (to, tur
     let held = Expr::load(owned.slots, [Expr::Int(0), opened.place(turn)]);
     let held = Expr::Select(Box::new(is_there), Box::new(held), Box::new(Expr::Int(0)));
     w.assign("read_round", Access::scalar(to), held);
+}
+
+/// The same of the first number or the second, which may have been read before.
+fn read_first(w: &mut Builder<'_>, owned: &OwnedRows, opened: &Opened, (to, turn): (VarId, usize)) {
+    let known = opened.ahead.as_ref().and_then(|ahead| Some((ahead.numbers?[turn], ahead.at.clone())));
+    match known {
+        Some((list, at)) => {
+            w.assign("take_round", Access::scalar(to), Expr::load(list, [at]));
+        }
+        None => read_number(w, owned, opened, (to, Expr::Int(turn as i64))),
+    }
 }
