@@ -12,7 +12,7 @@ use kingpost_ir::{
 use kingpost_primitives::intrinsics::RECIPROCAL_F64;
 use kingpost_primitives::primitives::{
     DeclareCallee, ExpandArray, LaunchHint, PadArray, PreEvaluateLoop, ReplaceWithIntrinsic, SetAddressSpace,
-    SkipZeroTerms, SplitLaunch, SplitSum, TransposeArrayAxes,
+    SkipZeroTerms, SplitLaunch, SplitSum, Tag, TransposeArrayAxes,
 };
 use kingpost_primitives::schedule::Loop;
 use kingpost_primitives::tree::{body_of, insns_of, loops_of};
@@ -313,15 +313,17 @@ impl OwnedRows {
         let kernel = s.kernel().clone();
         let owners = kernel.iname(group);
         let nodes = owners.and_then(|l| body_of(&kernel, l).ok());
+        let mut items = Vec::new();
         for node in s.expected(nodes, "loop over groups of owners")? {
             let Node::Loop(l, _) = node else { continue };
             let name = kernel.inames[*l].name.as_str();
-            let items = match owners.and_then(|group| size_of(&kernel, group, *l)) {
-                Some(_) => Loop::named(name),
-                None => s.split_as(name, size, ["turn", "item"])?[1].clone(),
-            };
-            s.tag(&items, AxisTag::Local(0))?;
+            items.push(match owners.and_then(|group| size_of(&kernel, group, *l)) {
+                Some(_) => name.to_owned(),
+                None => s.split_as(name, size, ["turn", "item"])?[1].name().to_owned(),
+            });
         }
+        // together, as private values go from one of these loops to another
+        s.apply(Tag::all(items, AxisTag::Local(0)))?;
         Ok(s.tag(Loop::named(group), AxisTag::Group(0))?)
     }
 }

@@ -335,7 +335,7 @@ fn share_complement(s: &mut Schedule, patch: &str, planes: i64) -> Result<Vec<St
     s.apply(DistributeLoop { names: patches.to_vec(), ..DistributeLoop::new(own, ["l_12k", "complement"]) })?;
     s.apply(DistributeLoop { names: all.to_vec(), ..DistributeLoop::new(plane, patches.clone()) })?;
     // the loop over patches first: one condition for all planes of a patch
-    s.reorder(["l_12k", "l_12j", "l_12i", &patches[0], &all[0]])?;
+    s.reorder(["l_12k", "l_12j", &patches[0], "l_12i", &all[0]])?;
     Ok([patch, part, after].map(str::to_owned).to_vec())
 }
 
