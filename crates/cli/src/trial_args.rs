@@ -26,7 +26,7 @@ use rayon::prelude::*;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Where, how long and into which database is tuned.
 #[derive(Args)]
@@ -173,18 +173,21 @@ impl TrialArgs {
             Some(given) => Ok(given),
             None => choose(case, model, local_bytes),
         };
-        let progress = Progress::new();
         if self.compile_only {
+            let progress = Progress::of_long_stages();
             let model = model_of_arch(&self.arch)?;
+            compiler_of(&self.arch)?;
+            progress.stage("choosing mappings");
             let mut jobs = Vec::new();
             for case in &cases {
                 let form = &case.lowered;
                 let candidates = chosen(case, &model, u64::MAX)?.into_iter();
                 jobs.extend(candidates.map(|c| (case.workload.case.as_str(), form, c.parameters)));
             }
-            compile_only(&self.arch, &jobs, &progress)?;
+            compile_only(&self.arch, &jobs, (self.time_limit, &progress))?;
             return Ok(None);
         }
+        let progress = Progress::new();
         let Prepared { device, cache, measured, seed } = self.prepare(&progress)?;
         let model = model(device.info(), &measured)?;
         progress.stage("ranking mappings");
@@ -302,16 +305,24 @@ pub(super) fn model_of_arch(arch: &str) -> Result<DeviceModel, Failure> {
         .ok_or_else(|| Failure::Refused(format!("bug of kingpost: no model `{name}`")))
 }
 
-/// Fills the cache of compiled kernels with that of each case and mapping.
-pub(super) fn compile_only<K: CellKernel + Sync>(
-    arch: &str,
-    jobs: &[(&str, &K, Mapping)],
-    progress: &Progress,
-) -> Result<(), Failure> {
+/// What is compiled for an architecture, if its compiler is here.
+fn compiler_of(arch: &str) -> Result<Target, Failure> {
     let is_hip = architecture::processors().any(|known| known == arch);
     let version = if is_hip { hip::version().map(drop) } else { nvrtc::version().map(drop) };
     version.map_err(|e| Failure::Missing(e.to_string()))?;
-    let target = if is_hip { Target::Hip } else { Target::Cuda };
+    Ok(if is_hip { Target::Hip } else { Target::Cuda })
+}
+
+/// Fills the cache of compiled kernels with that of each case and mapping; none is begun after the limit.
+pub(super) fn compile_only<K: CellKernel + Sync>(
+    arch: &str,
+    jobs: &[(&str, &K, Mapping)],
+    (limit, progress): (Option<Duration>, &Progress),
+) -> Result<(), Failure> {
+    let since = Instant::now();
+    let is_over = || limit.is_some_and(|limit| since.elapsed() >= limit);
+    let target = compiler_of(arch)?;
+    let is_hip = target == Target::Hip;
     let cache = Cache::from_environment();
     let done = AtomicUsize::new(0);
     let compile = |(case, form, parameters): &(&str, &K, Mapping)| {
@@ -334,12 +345,14 @@ pub(super) fn compile_only<K: CellKernel + Sync>(
         };
         (result.is_ok(), [(*case).to_owned(), parameters.to_string(), said])
     };
-    let compiled: Vec<(bool, [String; 3])> = jobs.par_iter().map(compile).collect();
+    let compiled: Vec<(bool, [String; 3])> = jobs.par_iter().filter(|_| !is_over()).map(compile).collect();
+    let left = jobs.len() - compiled.len();
+    let left = if left > 0 { format!("; {left} are left, as the time is over") } else { String::new() };
     let place =
         cache.dir().map_or("nowhere: there is no cache directory".into(), |d| d.display().to_string());
     let good = compiled.iter().filter(|(is_good, _)| *is_good).count();
     let table = table(["case", "mapping", "resources"], compiled.into_iter().map(|(_, row)| row));
-    out(&format!("{table}{good} of {} compiled for {arch}, kept in {place}\n", jobs.len()))
+    out(&format!("{table}{good} of {} compiled for {arch}, kept in {place}{left}\n", jobs.len()))
 }
 
 #[cfg(test)]

@@ -47,7 +47,8 @@ pub fn run(args: &TuneArgs, what: &str, file: FileSource) -> Result<(), Failure>
         let model = model_of_arch(&args.trials.arch)?;
         let chosen = choose(args, what, &*lowered, scheduled, 0, &model, u64::MAX)?;
         let jobs: Vec<_> = chosen.into_iter().map(|c| (what, &scheduled, c.parameters)).collect();
-        return compile_only(&args.trials.arch, &jobs, &Progress::new());
+        let how = (args.trials.time_limit, &Progress::of_long_stages());
+        return compile_only(&args.trials.arch, &jobs, how);
     }
     let progress = Progress::new();
     let prepared = args.trials.prepare(&progress)?;

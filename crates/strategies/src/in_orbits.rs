@@ -82,8 +82,9 @@ impl Combinator for InOrbits {
         }
         let Some(instruction) = question.matrix_instruction else { return found };
         if program.evaluated().len() == 1 {
-            let all = MatrixGroups::that_pay(symmetric.kernel(), &program, instruction).into_iter();
-            let all = all.filter(|m| !m.short_terms && m.shared_points.is_none());
+            let all =
+                MatrixGroups::that_pay(symmetric.kernel(), &program, (instruction, question.local_bytes));
+            let all = all.into_iter().filter(|m| !m.short_terms && m.shared_points.is_none());
             let kinds = MatrixGroups::of_kinds(&program, instruction);
             found.extend(all.chain(kinds).map(|m| Mapping::from(m).with_orbits()));
         }

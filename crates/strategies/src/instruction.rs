@@ -1,5 +1,6 @@
 //! The matrix instructions that multiply sixteen cells by tables.
 
+use super::fragments::CELLS;
 use kingpost_primitives::intrinsics::{MFMA_16X16X4_F64_REGISTERS, MMA_M16N8K8_F64, width};
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,30 @@ impl MatrixInstruction {
             Self::MmaM16n8k8 => (MMA_M16N8K8_F64, "mma_m16n8k8_f64"),
             Self::Mfma16x16x4 => (MFMA_16X16X4_F64_REGISTERS, "mfma_16x16x4_f64_registers"),
         }
+    }
+
+    /// Words of fragments and private arrays that a work-item may have. Compilers of wavefronts read ahead
+    /// in half of the 512 registers besides: 3-D P4 to P6 with 176, 248 and 256 words take no scratch, of
+    /// those with 288, 304, 312 and 368 three do (clang 19 for gfx942, 2026-11-30). Of sub-groups that
+    /// were timed the strategies say themselves what pays.
+    pub const fn most_words(self) -> u64 {
+        match self {
+            Self::MmaM16n8k8 => u64::MAX,
+            Self::Mfma16x16x4 => 256,
+        }
+    }
+
+    /// Bytes of local memory that a group of the sub-groups with this instruction has.
+    pub(super) const fn most_local_bytes(self) -> u64 {
+        match self {
+            Self::MmaM16n8k8 => u64::MAX,
+            Self::Mfma16x16x4 => 64 << 10,
+        }
+    }
+
+    /// Doubles of a work-item that holds `columns` of sixteen cells.
+    pub(super) const fn held(self, columns: i64) -> i64 {
+        columns * CELLS / self.lanes()
     }
 
     /// Work-items of a sub-group.

@@ -81,7 +81,7 @@ pub use rules::Rules;
 pub use sequential::Sequential;
 pub use sharing::{SharingDecision, SharingElimination, SharingGraph, eliminate_sharing};
 pub use single_cell::{ConstantCells, SingleCell};
-pub use staged_cells::{StagedCells, StraightCells, words_in_registers};
+pub use staged_cells::{StagedCells, StraightCells, values_of_cell, words_in_registers};
 pub use stored_factors::{STAGED_WORDS, StoredFactors};
 pub use sum_factorise::{TensorContraction, sum_factorise, tensor_contractions};
 pub use summed_cells::{SummedCells, is_functional};

@@ -104,7 +104,8 @@ const TRIED: [[u64; 2]; 5] = [[4, 264], [8, 132], [12, 132], [4, 396], [4, 528]]
 const TRIED_AHEAD: [[u64; 2]; 2] = [[8, 132], [12, 132]];
 
 /// Wavefronts of a group and groups of a compute unit that are tried: one for each of its four vector
-/// units, in one group or several, and half of them where local memory holds no more.
+/// units, which have no others' work, in one group or several, and half of them where local memory holds
+/// no more. Tables in local memory are shared by a group.
 const TRIED_WAVEFRONTS: [[u64; 2]; 5] = [[4, 1], [2, 2], [1, 4], [2, 1], [1, 2]];
 
 /// Fewest degrees of freedom of a cell for which matrix instructions pay: the Laplace operator
@@ -120,15 +121,16 @@ impl MatrixCells {
         Self { sub_groups, groups, kept_tables, overlapped: false, parts: Vec::new(), instruction }
     }
 
-    /// What is tried of a kernel by wavefronts, with as many tables in local memory as fit.
-    fn of_wavefronts(sizes: &MatrixSizes, compute_units: u64, local_bytes: u64) -> Vec<Self> {
+    /// What is tried of a kernel by wavefronts, with as many tables in local memory as fit: the first shape
+    /// with which most vector units have a wavefront.
+    fn of_wavefronts(sizes: &MatrixSizes, compute_units: u64, local_bytes: u64) -> Option<Self> {
+        let instruction = MatrixInstruction::Mfma16x16x4;
         let of = |[sub_groups, of_unit]: [u64; 2]| {
             let kept_tables = sizes.tables_that_fit(sub_groups, false, local_bytes / of_unit)?;
-            let groups = compute_units * of_unit;
-            let instruction = MatrixInstruction::Mfma16x16x4;
-            Some(Self { instruction, ..Self::new(sub_groups, groups, kept_tables) })
+            Some(Self { instruction, ..Self::new(sub_groups, compute_units * of_unit, kept_tables) })
         };
-        TRIED_WAVEFRONTS.into_iter().filter_map(of).collect()
+        let is_held = sizes.words <= instruction.most_words();
+        is_held.then(|| TRIED_WAVEFRONTS.into_iter().find_map(of)).flatten()
     }
 
     /// What is tried of a kernel on a device, with as many tables in local memory as fit with the
@@ -142,7 +144,8 @@ impl MatrixCells {
             return Vec::new();
         }
         if question.matrix_instruction == Some(MatrixInstruction::Mfma16x16x4) {
-            return Self::of_wavefronts(sizes, question.compute_units, question.local_bytes);
+            let found = Self::of_wavefronts(sizes, question.compute_units, question.local_bytes);
+            return found.into_iter().collect();
         }
         let of = |[sub_groups, groups]: [u64; 2], overlapped| {
             let kept_tables = sizes.tables_that_fit(sub_groups, overlapped, local_bytes(groups))?;
@@ -278,6 +281,8 @@ pub struct MatrixSizes {
     pub(super) tables: Vec<u64>,
     /// Bytes of a cell that fills no block.
     pub(super) rest: u64,
+    /// Words of fragments of a work-item.
+    pub(super) words: u64,
 }
 
 impl MatrixSizes {
@@ -323,7 +328,24 @@ fn sizes_for(instruction: MatrixInstruction, kernel: &Kernel, program: &CellProg
     }
     let rest = 8 * (2 * n.unsigned_abs() + per_cell + factors);
     let overlap = row + 8 * coordinates(&kernel, &program)?;
-    Some(MatrixSizes { dofs: n, cell: row + 8 * per_cell, overlap, tables, rest })
+    let points = parts.blocks.iter().map(|(block, evaluation, _)| held_values(block, evaluation));
+    let words = fragment_words(instruction, [n, n], points.sum());
+    Some(MatrixSizes { dofs: n, cell: row + 8 * per_cell, overlap, tables, rest, words })
+}
+
+/// Values and factors of a mode.
+pub(super) const fn held_values(block: &Block, evaluation: &Evaluation) -> i64 {
+    (evaluation.outputs.len() + block.factors.len()) as i64
+}
+
+/// Words of the fragments of a work-item: of terms and of results, and of `values` of a tile of modes.
+pub(super) const fn fragment_words(
+    instruction: MatrixInstruction,
+    [terms, results]: [i64; 2],
+    values: i64,
+) -> u64 {
+    let columns = instruction.padded(terms) + instruction.tiled(results) + values * instruction.tile();
+    2 * instruction.held(columns).unsigned_abs()
 }
 
 /// Doubles from one row of fragments to the next, of `n` columns in tiles: 4 or 12 of 16 apart, so

@@ -113,8 +113,8 @@ impl<'p> Parts<'p> {
 ///
 /// # Errors
 /// Functions without components, or with others than the result; tables that multiply some
-/// components only; instructions of half the length and kinds of modes by `mfma_16x16x4`; a step that was
-/// refused.
+/// components only; by `mfma_16x16x4` instructions of half the length, and kinds of modes that local
+/// memory does not hold; a step that was refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MatrixGroups {
@@ -174,9 +174,9 @@ impl MatrixGroups {
     }
 
     fn check(&self) -> Result<(), StrategyError> {
-        if !self.instruction.is_default() && (self.short_terms || self.kinds) {
+        if !self.instruction.is_default() && self.short_terms {
             let reason =
-                "wavefronts multiply four terms at a time; leave `short_terms` and `kinds` out".into();
+                "wavefronts multiply four terms at a time, fewer than eights have; leave `short_terms` out".into();
             return Err(StrategyError::Unsuited { strategy: Self::NAME, reason });
         }
         let Some(found) = self.shared_points else { return Ok(()) };
@@ -261,7 +261,7 @@ impl Strategy for MatrixGroups {
         let (Some(instruction), Ok(program)) = (question.matrix_instruction, question.form.program()) else {
             return Vec::new();
         };
-        Self::that_pay(question.form.kernel(), &program, instruction)
+        Self::that_pay(question.form.kernel(), &program, (instruction, question.local_bytes))
     }
 
     fn with_parts(&self, parts: &[u64]) -> Option<Self> {
@@ -316,9 +316,10 @@ impl MatrixGroups {
     pub(super) fn that_pay(
         kernel: &Kernel,
         program: &CellProgram,
-        instruction: MatrixInstruction,
+        (instruction, local_bytes): (MatrixInstruction, u64),
     ) -> Vec<Self> {
-        if matrix_group_dofs(kernel, program).is_none_or(|n| n < MATRIX_GROUP_DOFS) {
+        let Ok(parts) = Parts::of(kernel, program) else { return Vec::new() };
+        if parts.count < MATRIX_GROUP_DOFS {
             return Vec::new();
         }
         let shapes = program.results.iter().map(|r| (r.components, r.count));
@@ -341,7 +342,39 @@ impl MatrixGroups {
         let has_short = instruction.is_default() && (1..=4).contains(&(count % 8));
         let lengths: &[bool] = if has_short { &[false, true] } else { &[false] };
         let of = |short: &bool, shape: &Self| Self { short_terms: *short, ..shape.clone() };
-        lengths.iter().flat_map(|short| shapes.iter().map(|shape| of(short, shape))).collect()
+        let all = lengths.iter().flat_map(|short| shapes.iter().map(|shape| of(short, shape)));
+        all.filter(|m| {
+            m.least_of(&parts)
+                .is_none_or(|[words, bytes]| words <= instruction.most_words() && bytes <= local_bytes)
+        })
+        .collect()
+    }
+
+    /// Words of a work-item, and bytes of local memory of a group, that this takes of wavefronts at the
+    /// least.
+    fn least_of(&self, parts: &Parts<'_>) -> Option<[u64; 2]> {
+        if self.instruction.is_default() {
+            return None;
+        }
+        let components = parts.components;
+        let all = if self.one_sub_group || self.shared_points.is_some() { components } else { 1 };
+        let arrays = |q: &Quadrature<'_>| {
+            [q.evaluated.iter().map(|e| e.of_tables.len() as i64).sum(), q.of_tables.len() as i64]
+        };
+        let most = |f: &dyn Fn([i64; 2]) -> i64| parts.blocks.iter().map(|q| f(arrays(q))).max().unwrap_or(0);
+        let tile = self.instruction.tile();
+        // values at points are in registers, factors there or in local memory
+        let held = most(&|[values, factors]| values + if self.one_sub_group { factors } else { 0 });
+        let results = self.rows(parts.count) / self.shared_points.map_or(1, i64::from);
+        let words = 2 * all * self.instruction.held(results + tile * held);
+        let exchanged = most(&|[values, factors]| match self.shared_points {
+            Some(sub_groups) => factors * i64::from(sub_groups),
+            None if self.one_sub_group => 0,
+            None => values + factors,
+        });
+        let gathered = parts.gathers.len() as i64 * parts.count;
+        let bytes = 8 * CELLS * components * (gathered + self.tiles() * tile * exchanged);
+        Some([words.unsigned_abs(), bytes.unsigned_abs()])
     }
 }
 

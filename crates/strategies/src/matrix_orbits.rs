@@ -4,7 +4,7 @@ use super::ahead::{Ahead, coordinates};
 use super::blocks::{blocks_of_cells, gathers_first, loops_in};
 use super::fragments::{Axes, CELLS, Nest, exactly};
 use super::instruction::MatrixInstruction;
-use super::matrix_cells::{MatrixCells, MatrixSizes, row_length, tiles};
+use super::matrix_cells::{MatrixCells, MatrixSizes, fragment_words, held_values, row_length, tiles};
 use super::modes::split_terms;
 use super::orbit_basis::orbits_of;
 use super::staging::check_parts;
@@ -99,7 +99,11 @@ pub(super) fn orbit_sizes_for(
     let rest = bytes(2 * n + per_cell + factors) + small;
     let row = row_length(n.max(parts.members * padded));
     let overlap = bytes(row) + 8 * coordinates(&kernel, &program)?;
-    Some(MatrixSizes { dofs: n, cell: bytes(row + per_cell), overlap, tables, rest })
+    let values: i64 = parts.blocks.iter().map(|m| held_values(&m.block, &m.evaluation)).sum();
+    let members = parts.members.unsigned_abs();
+    let words = members * fragment_words(instruction, [parts.orbits; 2], 0)
+        + fragment_words(instruction, [0; 2], values);
+    Some(MatrixSizes { dofs: n, cell: bytes(row + per_cell), overlap, tables, rest, words })
 }
 
 /// The only function that is evaluated, a scalar one of a scalar operator.

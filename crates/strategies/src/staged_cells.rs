@@ -241,12 +241,17 @@ fn is_short(form: &dyn CellKernel) -> bool {
 /// them.
 #[must_use]
 pub fn words_in_registers(form: &dyn CellKernel) -> Option<i64> {
-    let program = form.program().ok()?;
+    let words = values_of_cell(&*form.program().ok()?);
+    (words <= STRAIGHT_WORDS && !is_functional(form) && is_short(form)).then_some(words)
+}
+
+/// Degrees of freedom of a cell, read and added to.
+#[must_use]
+pub fn values_of_cell(program: &CellProgram) -> i64 {
     let read = program.evaluated().into_iter().map(|k| &program.gathers[k]);
     let read: i64 = read.map(|g| g.count * g.insns.len() as i64).sum();
     let written = program.results.iter().map(|r| r.count * r.columns.unwrap_or(r.components));
-    let words = read + written.sum::<i64>();
-    (words <= STRAIGHT_WORDS && !is_functional(form) && is_short(form)).then_some(words)
+    read + written.sum::<i64>()
 }
 
 /// Full groups of cells, and what is after them.

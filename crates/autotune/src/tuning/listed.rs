@@ -1,7 +1,7 @@
 //! Which mappings with lists of degrees of freedom to try on a mesh.
 
 use super::throughput::{ThroughputModel, by_prediction};
-use super::{Candidate, CandidatesError, FormCase, candidates, with_dynamic_local};
+use super::{Candidate, CandidatesError, FormCase, architecture, candidates, with_dynamic_local};
 use crate::DeviceModel;
 use crate::tuning::transform_with_setup;
 use kingpost_fem::numbering::NumberingOrder;
@@ -125,7 +125,8 @@ fn in_runs(case: &FormCase, found: &[Candidate]) -> Vec<Candidate> {
 }
 
 /// The same in the order in which the [throughput model](ThroughputModel) predicts their times, on
-/// cards; the first `first` of them, if that is given.
+/// cards; the first `first` of them, if that is given. Of AMD's processors, on which nothing is timed,
+/// [what is tried there](architecture::tried), in order only where `first` is given.
 ///
 /// # Errors
 /// As [`candidates`].
@@ -136,9 +137,13 @@ pub fn candidates_in_order(
     budget: usize,
     first: Option<usize>,
 ) -> Result<Vec<Candidate>, CandidatesError> {
-    let mut found = candidates_on_mesh(case, model, local_bytes, budget)?;
-    let is_card = model.is_card();
-    if is_card && found.len() > 1 {
+    let mut found = if architecture::is_of(model) {
+        // without trials an order is worth its time only where some of them are left out
+        if first.is_some() { architecture::in_order(case, model)? } else { architecture::tried(case, model) }
+    } else {
+        candidates_on_mesh(case, model, local_bytes, budget)?
+    };
+    if model.is_card() && !architecture::is_of(model) && found.len() > 1 {
         found = by_prediction(found, case, &ThroughputModel::new(model)?);
     }
     found.truncate(first.unwrap_or(usize::MAX));

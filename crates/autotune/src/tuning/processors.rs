@@ -27,6 +27,11 @@ pub(super) fn name_of(arch: &str) -> Option<&'static str> {
     PROCESSORS.into_iter().find(|(known, ..)| *known == arch).map(|(_, name, _)| name)
 }
 
+/// Whether a model is that of one of these processors.
+pub(super) fn is_of(model: &DeviceModel) -> bool {
+    compute_units(&model.name).is_some()
+}
+
 /// Compute units of a processor by the name of its model; none of others.
 pub(super) fn compute_units(model: &str) -> Option<u64> {
     PROCESSORS.into_iter().find(|(_, name, _)| *name == model).map(|(.., units)| units)

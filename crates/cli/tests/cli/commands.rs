@@ -1352,6 +1352,27 @@ fn kernels_are_compiled_ahead_without_a_gpu() {
     assert!(text.contains("2 of 2 compiled for sm_90"), "{text}{}", stderr(&output));
 }
 
+/// Of AMD's processors what `--arch` chooses from is compiled, and nothing begins when the time is over.
+#[test]
+fn kernels_for_wavefronts_are_compiled_ahead() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |more: &[&str]| {
+        let args = ["tune", "mass", "--dim", "2", "--degree", "1", "--compile-only", "--arch", "gfx942"];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kingpost"));
+        command.args(args).args(more).env("KINGPOST_CACHE_DIR", dir.path()).current_dir(crate::root());
+        command.output().unwrap()
+    };
+    let over = run(&["--time-limit", "0s"]);
+    if kingpost::runtime::hip::version().is_err() {
+        assert!(!over.status.success() && stderr(&over).contains("clang"), "{}", stderr(&over));
+        return;
+    }
+    assert!(stdout(&over).contains("0 of 7 compiled for gfx942"), "{}", stdout(&over));
+    assert!(stdout(&over).contains("; 7 are left, as the time is over"), "{}", stdout(&over));
+    let first = run(&["--first", "2"]);
+    assert!(stdout(&first).contains("2 of 2 compiled for gfx942"), "{}{}", stdout(&first), stderr(&first));
+}
+
 #[test]
 fn resources_are_printed_without_a_card() {
     let usage = bad(&["print", "mass", "--target", "c", "--resources"], 2);

@@ -71,6 +71,9 @@ pub struct Traffic {
     pub barriers: f64,
     /// Most words of 4 bytes of private values that are alive at a time in a work-item.
     pub live_words: u64,
+    /// Most words of private arrays that are declared at a time, whatever of them is alive.
+    #[serde(default)]
+    pub array_words: u64,
     /// Sub-groups of the group.
     pub sub_groups: u64,
     /// Whether the walk came to the end of the code.

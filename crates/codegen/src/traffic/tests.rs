@@ -153,6 +153,8 @@ for i in 0..n {g.0}
   w: y[i] = s
 ";
     // eight elements of `a`, each of which gives way to one of `b`
-    let words = walked(text, 4, |i| i).live_words;
-    assert!((16..=20).contains(&words), "{words}");
+    let found = walked(text, 4, |i| i);
+    assert!((16..=20).contains(&found.live_words), "{found:?}");
+    // both arrays are declared; the sum is no array
+    assert_eq!(found.array_words, 32);
 }

@@ -102,6 +102,7 @@ impl<'w> Walker<'w> {
                 sub_groups: sub_groups as u64,
                 complete: true,
                 code: operations(&function.body),
+                array_words: array_words(&function.body),
                 ..Traffic::default()
             },
         }
@@ -570,6 +571,28 @@ fn operations(block: &[Stmt]) -> u64 {
         Stmt::For(repeated) => operations(&repeated.body),
     };
     block.iter().map(of_statement).sum()
+}
+
+/// Words of the private arrays of a block: its own, and of blocks in it the most.
+fn array_words(block: &[Stmt]) -> u64 {
+    let (mut own, mut inner) = (0, 0);
+    for statement in block {
+        match statement {
+            Stmt::Declare(Declare { ty, len: Some(len), lanes, local: false, .. }) => {
+                own += (ty.bytes() * u64::from(*lanes) * len).div_ceil(4);
+            }
+            Stmt::If { body, .. } => inner = inner.max(array_words(body)),
+            Stmt::For(repeated) => inner = inner.max(array_words(&repeated.body)),
+            Stmt::Comment(_)
+            | Stmt::Iteration(_)
+            | Stmt::Barrier(_)
+            | Stmt::Intrinsic(_)
+            | Stmt::Declare(_)
+            | Stmt::Assign { .. }
+            | Stmt::Atomic(_) => {}
+        }
+    }
+    own + inner
 }
 
 /// Whether an expression is a product, which fuses with a sum.

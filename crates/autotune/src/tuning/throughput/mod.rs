@@ -258,6 +258,7 @@ fn scaled(groups: &[Traffic], factor: f64) -> Traffic {
         literals: sum(&|t| t.literals),
         barriers: sum(&|t| t.barriers),
         live_words: groups.iter().map(|t| t.live_words).max().unwrap_or(0),
+        array_words: groups.iter().map(|t| t.array_words).max().unwrap_or(0),
         sub_groups: groups.iter().map(|t| t.sub_groups).max().unwrap_or(0),
         complete: groups.iter().all(|t| t.complete),
     }

@@ -77,15 +77,30 @@ struct Units {
     issue: f64,
     /// Bytes of local memory that a group takes besides its own.
     reserved: f64,
+    /// Vector units, each of which has the arithmetic of its own sub-groups alone; none where sub-groups
+    /// of others were timed.
+    vectors: f64,
 }
 
-const NVIDIA: Units =
-    Units { registers: 255, spilled: 304, registers_of_unit: 65_536.0, issue: 3.0, reserved: 1024.0 };
+const NVIDIA: Units = Units {
+    registers: 255,
+    spilled: 304,
+    registers_of_unit: 65_536.0,
+    issue: 3.0,
+    reserved: 1024.0,
+    vectors: 0.0,
+};
 
 /// Half of the registers are accumulators, where values of others may stay; what else vector units do
 /// has the rate of double precision (AMD CDNA 2 and 3 white papers). Not measured.
-const AMD: Units =
-    Units { registers: 512, spilled: 608, registers_of_unit: 131_072.0, issue: 1.0, reserved: 0.0 };
+const AMD: Units = Units {
+    registers: 512,
+    spilled: MatrixInstruction::Mfma16x16x4.most_words(),
+    registers_of_unit: 131_072.0,
+    issue: 1.0,
+    reserved: 0.0,
+    vectors: 4.0,
+};
 
 /// A prediction.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -154,7 +169,7 @@ impl<'m> ThroughputModel<'m> {
         let longest = parts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(("nothing", 0.0));
         Verdict {
             seconds: LAUNCH + sum.powf(1.0 / OVERLAP) * waiting,
-            spills: demand.traffic.live_words > self.units.spilled,
+            spills: self.words(demand) > self.units.spilled,
             longest,
         }
     }
@@ -179,15 +194,23 @@ impl<'m> ThroughputModel<'m> {
         let local = self.device.local_bytes_per_s.unwrap_or(self.device.dram_bytes_per_s);
         let issued = t.integer + t.literals + t.local_instructions + t.local_atomics + instructions;
         let memory = self.device.dram_bytes_per_s;
+        let idle = (self.units.vectors / self.resident(demand)).max(1.0);
         let fetched = 1.0 + OF_CODE * (t.code as f64 / 1000.0 - 1.0).max(0.0);
         [
-            ("arithmetic", (fused * operations + matrix * MATRIX / MATRIX_RATE) / (REACHED * fp64)),
+            ("arithmetic", idle * (fused * operations + matrix * MATRIX / MATRIX_RATE) / (REACHED * fp64)),
             ("local memory", wavefronts * WAVEFRONT / local),
             ("memory", demand.memory_bytes / memory),
             ("cache", (t.reads.distinct + t.writes.distinct) * super::SECTOR / (CACHE_RATE * memory)),
             ("atomic updates", t.reductions.sectors / REDUCTIONS),
-            ("issue", fetched * (fused + issued) * operations / (self.units.issue * fp64)),
+            ("issue", idle * fetched * (fused + issued) * operations / (self.units.issue * fp64)),
         ]
+    }
+
+    /// Words of values of a work-item: those that are alive, or all private arrays, where the compiler is one
+    /// that moves reads ahead as far as registers go.
+    fn words(&self, demand: &Demand) -> u64 {
+        let arrays = if self.units.vectors > 0.0 { demand.traffic.array_words } else { 0 };
+        demand.traffic.live_words.max(arrays)
     }
 
     /// Multiprocessors, by what their local memory passes in a second.
@@ -206,7 +229,7 @@ impl<'m> ThroughputModel<'m> {
         let sub_groups = demand.traffic.sub_groups.max(1) as f64;
         let items = sub_groups * demand.sub_group as f64;
         let Units { registers, registers_of_unit, reserved, .. } = self.units;
-        let mut registers = (demand.traffic.live_words + BESIDE).min(registers) as f64;
+        let mut registers = (self.words(demand) + BESIDE).min(registers) as f64;
         if let Some(groups) = demand.resident_groups {
             registers = registers.min(registers_of_unit / (items * f64::from(groups)));
         }

@@ -131,3 +131,26 @@ fn values_that_registers_do_not_hold_come_last() {
     let traffic = Traffic { code: 100_000, ..demand.traffic.clone() };
     assert!(model.verdict(&Demand { traffic, ..demand.clone() }).seconds > fits.seconds);
 }
+
+/// AMD's compilers keep private arrays that are declared together, and a vector unit has no work of others.
+#[test]
+fn wavefronts_have_private_arrays_and_a_vector_unit_each() {
+    let models = known_devices().unwrap();
+    let device = models.iter().find(|m| m.name == "MI300X").unwrap();
+    let model = ThroughputModel::new(device).unwrap();
+    let case = case(Operator::Laplace, 2, 2, 3);
+    let demand = SampleMeshes::new(&case, Target::Hip).demand(&Mapping::single_cell()).unwrap();
+    let traffic = Traffic { array_words: 256, ..demand.traffic.clone() };
+    let fits = Demand { traffic, ..demand.clone() };
+    let traffic = Traffic { array_words: 257, ..demand.traffic.clone() };
+    let large = Demand { traffic, ..demand };
+    assert_eq!([&fits, &large].map(|d| model.verdict(d).spills), [false, true]);
+    // half of the units have nothing to do where local memory holds two wavefronts
+    let with = |local_bytes: u64| Demand { local_bytes, ..fits.clone() };
+    let of =
+        |demand: &Demand, name: &str| model.parts(demand).into_iter().find(|(n, _)| *n == name).unwrap().1;
+    let [four, two] = [with(16 << 10), with(32 << 10)];
+    for (name, factor) in [("arithmetic", 2.0), ("issue", 2.0), ("memory", 1.0)] {
+        assert!((of(&two, name) / of(&four, name) - factor).abs() < 1e-12, "{name}");
+    }
+}
