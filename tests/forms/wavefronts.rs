@@ -65,6 +65,7 @@ fn results_are_those_of_the_reference() {
         let (kernel, _) = transform(&problem.lowered, &mapping).unwrap_or_else(|e| panic!("{mapping}: {e}"));
         let name = format!("{operator} {dim}-D P{degree}, {mapping}, seed {seed}");
         is_right(&problem, &expected, &kernel, &name);
+        is_right_in_c(&problem, &expected, &kernel, &name);
         let hip = generate(&kernel, Target::Hip, &Options::default()).unwrap();
         let blocks = hip.source.split("_tail").next().unwrap();
         assert!(blocks.contains(CALL) && hip.plan.block[0] == 64, "{mapping}\n{}", hip.source);
@@ -74,21 +75,26 @@ fn results_are_those_of_the_reference() {
     }
 }
 
-/// What a kernel computes, by the interpreter and in C.
+fn check(found: &[f64], expected: &[f64], name: &str) {
+    let error = RelativeError::between(found, expected);
+    // 1e-12: sums of some hundred terms in f64
+    assert!(error.is_within(1e-12), "{name}: {error:?}");
+}
+
+/// What a kernel computes, by the interpreter.
 fn is_right(problem: &Problem, expected: &[f64], kernel: &Kernel, name: &str) {
-    let check = |found: &[f64], place: &str| {
-        let error = RelativeError::between(found, expected);
-        // 1e-12: sums of some hundred terms in f64
-        assert!(error.is_within(1e-12), "{name}, in {place}: {error:?}");
-    };
     let mut memory = problem.memory.clone();
     interpret(kernel, &mut memory).unwrap();
-    check(memory.f64s(problem.output()).unwrap(), "the interpreter");
+    check(memory.f64s(problem.output()).unwrap(), expected, &format!("{name}, in the interpreter"));
+}
+
+/// What a kernel computes in C.
+fn is_right_in_c(problem: &Problem, expected: &[f64], kernel: &Kernel, name: &str) {
     let device = open("c").unwrap();
     let program = generate(kernel, Target::C, &Options::default()).unwrap();
     let loaded = Loaded::compiled(&*device, compiled(&*device, &program), &problem.memory).unwrap();
     loaded.launch().unwrap();
-    check(&loaded.f64s(problem.output()).unwrap(), "C");
+    check(&loaded.f64s(problem.output()).unwrap(), expected, &format!("{name}, in C"));
 }
 
 fn compiles(arch: &str, hip: &Program, name: &str) {
@@ -104,7 +110,8 @@ fn compiles(arch: &str, hip: &Program, name: &str) {
     }
 }
 
-/// The five operators at three degrees on tetrahedra, by the first mapping whose local memory a compute unit has.
+/// The five operators at three degrees on tetrahedra, by the first mapping whose local memory a compute unit has; of
+/// 3-D P6 hyperelasticity none is.
 #[test]
 fn operators_of_high_degrees_are_right_and_compile() {
     let seed = Random::fresh_seed();
@@ -126,9 +133,17 @@ fn operators_of_high_degrees_are_right_and_compile() {
                 let hip = generate(&kernel, Target::Hip, &Options::default()).ok()?;
                 Some((mapping, kernel, hip))
             });
-            let (mapping, kernel, hip) = found.unwrap();
+            let Some((mapping, kernel, hip)) = found else {
+                assert_eq!((operator, degree), (Operator::Hyperelasticity, 6));
+                continue;
+            };
             let name = format!("{operator} 3-D P{degree}, {mapping}, seed {seed}");
-            is_right(&problem, &problem.reference().unwrap(), &kernel, &name);
+            let expected = problem.reference().unwrap();
+            is_right(&problem, &expected, &kernel, &name);
+            // of components isl takes minutes to place what C keeps in local memory
+            if matches!(operator, Operator::Mass | Operator::Helmholtz | Operator::Laplace) {
+                is_right_in_c(&problem, &expected, &kernel, &name);
+            }
             compiles("gfx942", &hip, &name);
         }
     }

@@ -176,7 +176,8 @@ impl MatrixGroups {
     fn check(&self) -> Result<(), StrategyError> {
         if !self.instruction.is_default() && self.short_terms {
             let reason =
-                "wavefronts multiply four terms at a time, fewer than eights have; leave `short_terms` out".into();
+                "wavefronts multiply four terms at a time, fewer than eights have; leave `short_terms` out"
+                    .into();
             return Err(StrategyError::Unsuited { strategy: Self::NAME, reason });
         }
         let Some(found) = self.shared_points else { return Ok(()) };

@@ -58,8 +58,11 @@ pub fn for_processor(
     let mut found = Vec::new();
     if let (Some(name), Some(model)) = (name_of(arch), model_of(arch)?) {
         if let Some(case) = case {
-            let ordered = in_order(case, &model)?.into_iter();
-            found.extend(ordered.map(|c| Known { mapping: c.parameters, source: Source::Predicted(name) }));
+            found.extend(in_order(case, &model)?.into_iter().map(|c| {
+                let is_predicted = c.predicted_s.is_some();
+                let source = if is_predicted { Source::Predicted(name) } else { Source::Held(name) };
+                Known { mapping: c.parameters, source }
+            }));
         } else {
             let cells = MatrixCells::candidates(&question(form, &model, u64::MAX)).into_iter();
             found.extend(cells.map(|m| Known { mapping: m.into(), source: Source::Instructions }));

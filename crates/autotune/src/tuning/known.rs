@@ -131,6 +131,8 @@ pub enum Source {
     /// What the throughput model predicts to be the fastest on a processor on which nothing was
     /// timed.
     Predicted(&'static str),
+    /// The only one of what is tried that registers and local memory of such a processor hold.
+    Held(&'static str),
     /// Tables that are tensor products: sums axis by axis need the fewest operations.
     Factorised,
     /// Facets, of which a mesh has few, one at a time on a processor.
@@ -164,6 +166,9 @@ impl fmt::Display for Source {
             Self::Instructions => f.write_str("by matrix instructions; nothing was timed there"),
             Self::Predicted(device) => {
                 write!(f, "predicted to be the fastest on an {device}; nothing was timed there")
+            }
+            Self::Held(device) => {
+                write!(f, "the only one tried that fits an {device}; nothing was timed there")
             }
             Self::Factorised => {
                 f.write_str("tables are tensor products; `kingpost tune` may find a better one")
