@@ -28,6 +28,7 @@ mod listed_cells;
 mod loop_lanes;
 mod map_runs;
 mod matrix_cells;
+mod matrix_group_choices;
 mod matrix_group_kinds;
 mod matrix_group_orbits;
 mod matrix_groups;

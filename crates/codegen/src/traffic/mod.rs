@@ -9,6 +9,7 @@
 mod counts;
 mod live;
 mod memory;
+mod standing;
 mod value;
 mod walk;
 
