@@ -54,14 +54,6 @@ impl MatrixInstruction {
         }
     }
 
-    /// Bytes of local memory that a group of the sub-groups with this instruction has.
-    pub(super) const fn most_local_bytes(self) -> u64 {
-        match self {
-            Self::MmaM16n8k8 => u64::MAX,
-            Self::Mfma16x16x4 => 64 << 10,
-        }
-    }
-
     /// Doubles of a work-item that holds `columns` of sixteen cells.
     pub(super) const fn held(self, columns: i64) -> i64 {
         columns * CELLS / self.lanes()

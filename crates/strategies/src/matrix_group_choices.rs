@@ -84,7 +84,7 @@ impl MatrixGroups {
         let arrays = |q: &Quadrature<'_>| {
             [q.evaluated.iter().map(|e| e.of_tables.len() as i64).sum(), q.of_tables.len() as i64]
         };
-        let most = |f: &dyn Fn([i64; 2]) -> i64| parts.blocks.iter().map(|q| f(arrays(q))).max().unwrap_or(0);
+        let most = |f: &dyn Fn([i64; 2]) -> i64| parts.blocks.iter().map(|q| f(arrays(q))).fold(0, i64::max);
         let tile = self.instruction.tile();
         // values at points are in registers, factors there or in local memory
         let held = most(&|[values, factors]| values + if self.one_sub_group { factors } else { 0 });

@@ -12,7 +12,7 @@ use super::matrix_cells::row_length;
 use super::matrix_group_orbits::{Ends, Plan, Rolled, quadrature, refusal};
 use super::matrix_groups::MatrixGroups;
 use super::matrix_orbits::{Parts, combined, drop_zeros, mode_block};
-use crate::strategy::{Arguments, Stopped, StrategyError};
+use crate::strategy::Stopped;
 use kingpost_forms::program::CellProgram;
 use kingpost_ir::{AddressSpace, Affine, Atom, AxisTag, InameId, Kernel};
 use kingpost_primitives::ScheduleSteps;
@@ -67,7 +67,6 @@ impl Plan<'_> {
         let result = &program.results[0];
         let ([block, cell], rest) = blocks_of_cells(s, program, CELLS)?;
         let (mut parts, loops) = self.equal_kinds(s)?;
-        self.check_kinds(s.kernel(), &parts, &loops)?;
         let rolled = self.roll(s, &parts)?;
         let digits = self.roll_kinds(s, &mut parts, loops)?;
         let kind_zero = s.roll(statements(s.kernel(), rolled.zero.name()), "kind_zero")?;
@@ -109,27 +108,6 @@ impl Plan<'_> {
         let exchanged = exchange(s, (&parts, instruction), &rolled, separate, factors, &mut axes)?;
         self.ends(s, &Ends { gather: cell, geometry, commit, rest }, &rolled, &mut axes)?;
         Ok(self.place_kinds(s, &parts, &block, &axes, &exchanged)?)
-    }
-
-    /// Whether a group has local memory for combinations of all kinds, and for factors of all modes.
-    fn check_kinds(&self, kernel: &Kernel, parts: &Parts, loops: &[Loop]) -> Result<(), StrategyError> {
-        let instruction = self.args.instruction;
-        let factors = |quad: &Loop| {
-            let tables = mode_block(kernel, quad).map_or(0, |block| block.products.tables.len() as i64);
-            tables * length_of(kernel, quad).unwrap_or(0) // 0: other checks refuse a loop without them
-        };
-        let factors: i64 = loops.iter().map(factors).sum();
-        let columns = parts.members * instruction.tiled(parts.orbits) + factors;
-        let needed = (8 * CELLS * self.components * columns).unsigned_abs();
-        let most = instruction.most_local_bytes();
-        if needed <= most {
-            return Ok(());
-        }
-        let reason = format!(
-            "combinations of all kinds and factors of all modes take {needed} bytes of local memory, of which a group \
-             of wavefronts has {most}; leave `kinds` out"
-        );
-        Err(StrategyError::Unsuited { strategy: MatrixGroups::NAME, reason })
     }
 
     /// Combinations, and a loop for each kind of modes, of which all have as many.

@@ -113,8 +113,8 @@ impl<'p> Parts<'p> {
 ///
 /// # Errors
 /// Functions without components, or with others than the result; tables that multiply some
-/// components only; by `mfma_16x16x4` instructions of half the length, and kinds of modes that local
-/// memory does not hold; a step that was refused.
+/// components only; instructions of half the length and kinds of modes by `mfma_16x16x4`; a step that was
+/// refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MatrixGroups {
@@ -174,10 +174,9 @@ impl MatrixGroups {
     }
 
     fn check(&self) -> Result<(), StrategyError> {
-        if !self.instruction.is_default() && self.short_terms {
+        if !self.instruction.is_default() && (self.short_terms || self.kinds) {
             let reason =
-                "wavefronts multiply four terms at a time, fewer than eights have; leave `short_terms` out"
-                    .into();
+                "wavefronts multiply four terms at a time; leave `short_terms` and `kinds` out".into();
             return Err(StrategyError::Unsuited { strategy: Self::NAME, reason });
         }
         let Some(found) = self.shared_points else { return Ok(()) };
