@@ -1,7 +1,8 @@
 //! Copies to local memory that are under way while the block of cells before is computed.
 
 use super::blocks::statements;
-use super::fragments::{Axes, CELLS, LANES};
+use super::fragments::{Axes, LANES};
+use super::instruction::CELLS;
 use super::staging::{CellNest, deal};
 use kingpost_forms::program::{CellProgram, stage};
 use kingpost_ir::{AddressSpace, Kernel};

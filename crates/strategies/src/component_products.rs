@@ -1,8 +1,8 @@
 //! Quadrature loops over functions with components: a sub-group for each component multiplies by
 //! tables, and all work-items share the pointwise group.
 
-use super::fragments::{Axes, CELLS, Nest, Product, exactly, short_product};
-use super::instruction::MatrixInstruction;
+use super::fragments::{Axes, Nest, Product, exactly, short_product};
+use super::instruction::{CELLS, MatrixInstruction};
 use super::instruction_loops::Kept;
 use kingpost_forms::program::{Block, Evaluation, Products};
 use kingpost_ir::{AddressSpace, Expr, Kernel, VarId};

@@ -1,6 +1,7 @@
 //! Loops and arrays as `mma.m16n8k8` has them: what strategies by matrix instructions share.
 
 use super::blocks::statements;
+use super::instruction::CELLS;
 use super::staging::Flat;
 use kingpost_ir::text::NamedLayout;
 use kingpost_primitives::ScheduleSteps;
@@ -12,12 +13,11 @@ use kingpost_primitives::primitives::{
 use kingpost_primitives::schedule::{Array, Loop};
 use kingpost_primitives::{Refusal, Schedule, TransformError};
 
-/// Cells of a sub-group: rows of the instruction's result.
-pub(super) const CELLS: i64 = 16;
 /// Work-items of a sub-group, as the instruction has them.
 pub(super) const LANES: i64 = intrinsics::width(MMA_M16N8K8_F64);
 /// Columns of its result, and of its first factor.
 pub(super) const TILE: i64 = 8;
+
 /// Columns in full tiles.
 pub(super) fn tiled(n: i64) -> i64 {
     n + (-n).rem_euclid(TILE)

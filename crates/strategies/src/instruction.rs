@@ -1,8 +1,10 @@
 //! The matrix instructions that multiply sixteen cells by tables.
 
-use super::fragments::CELLS;
 use kingpost_primitives::intrinsics::{MFMA_16X16X4_F64_REGISTERS, MMA_M16N8K8_F64, width};
 use serde::{Deserialize, Serialize};
+
+/// Cells of a sub-group.
+pub(super) const CELLS: i64 = 16;
 
 /// A matrix instruction in double precision for sixteen cells.
 ///

@@ -2,8 +2,8 @@
 
 use super::ahead::{Ahead, coordinates};
 use super::blocks::{blocks_of_cells, gathers_first, statements, written};
-use super::fragments::{Axes, CELLS, Nest, Product, TILE, exactly, tiled};
-use super::instruction::MatrixInstruction;
+use super::fragments::{Axes, Nest, Product, TILE, exactly, tiled};
+use super::instruction::{CELLS, MatrixInstruction};
 use super::matrix_orbits::matrix_orbits;
 use super::modes::factor;
 use super::staging::{check_parts, stage_results};

@@ -1,7 +1,7 @@
 //! Which mappings of sixteen cells a group, with components, are tried.
 
 use super::component_products::Quadrature;
-use super::fragments::CELLS;
+use super::instruction::CELLS;
 use super::instruction::MatrixInstruction;
 use super::matrix_groups::{MatrixGroups, Parts};
 use kingpost_forms::program::CellProgram;

@@ -5,8 +5,8 @@ use super::blocks::{blocks_of_cells, gathers_first, statements};
 use super::component_products::{
     Quadrature, RolledBlock, evaluations, first_insns, roll_block, tile_of_points,
 };
-use super::fragments::{Axes, CELLS, Fragment, Nest, Product, exactly};
-use super::instruction::MatrixInstruction;
+use super::fragments::{Axes, Fragment, Nest, Product, exactly};
+use super::instruction::{CELLS, MatrixInstruction};
 use super::instruction_loops::Kept;
 use super::matrix_cells::row_length;
 use super::matrix_group_orbits::{Ends, Plan, Rolled, quadrature, refusal};

@@ -4,8 +4,8 @@
 use super::blocks::{REST, blocks_of_cells, gathers_first, loops_in, statements};
 use super::cell_groups::cell_groups;
 use super::component_products::{Evaluated, Quadrature, of_table, products, roll_block, roll_groups};
-use super::fragments::{Axes, CELLS, Nest, exactly};
-use super::instruction::MatrixInstruction;
+use super::fragments::{Axes, Nest, exactly};
+use super::instruction::{CELLS, MatrixInstruction};
 use super::instruction_loops::Kept;
 use super::matrix_cells::row_length;
 use super::matrix_groups::MatrixGroups;

@@ -3,7 +3,8 @@
 use super::blocks::{REST, blocks_of_cells, gathers_first, statements, written};
 use super::cell_groups::cell_groups;
 use super::component_products::{Evaluated, Quadrature, RolledBlock, Shared, of_table, products, roll_block};
-use super::fragments::{Axes, CELLS, Nest, exactly};
+use super::fragments::{Axes, Nest, exactly};
+use super::instruction::CELLS;
 use super::matrix_group_orbits::matrix_group_orbits;
 use super::modes::factor;
 use super::show_parts;

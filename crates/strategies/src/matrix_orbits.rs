@@ -2,8 +2,8 @@
 
 use super::ahead::{Ahead, coordinates};
 use super::blocks::{blocks_of_cells, gathers_first, loops_in};
-use super::fragments::{Axes, CELLS, Nest, exactly};
-use super::instruction::MatrixInstruction;
+use super::fragments::{Axes, Nest, exactly};
+use super::instruction::{CELLS, MatrixInstruction};
 use super::matrix_cells::{MatrixCells, MatrixSizes, fragment_words, held_values, row_length, tiles};
 use super::modes::split_terms;
 use super::orbit_basis::orbits_of;

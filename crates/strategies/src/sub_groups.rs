@@ -3,7 +3,8 @@
 use super::ahead::Ahead;
 use super::blocks::REST;
 use super::cell_groups::cell_groups;
-use super::fragments::{Axes, CELLS, spread_halves};
+use super::fragments::{Axes, spread_halves};
+use super::instruction::CELLS;
 use super::length;
 use super::matrix_cells::MatrixCells;
 use super::single_cell::make_atomic;
