@@ -1862,7 +1862,7 @@ fn a_lack_of_memory_is_an_error() {
     let kingpost = env!("CARGO_BIN_EXE_kingpost");
     let run = |cells: u32| {
         let command = format!(
-            "ulimit -v 600000; exec {kingpost} run mass --dim 2 --degree 1 --cells {cells} --device c --no-time"
+            "ulimit -v 900000; exec {kingpost} run mass --dim 2 --degree 1 --cells {cells} --device c --no-time"
         );
         Command::new("sh").args(["-c", &command]).env("OMP_NUM_THREADS", "1").output().unwrap()
     };
