@@ -7,8 +7,8 @@ use kingpost_fem::mesh::children;
 use kingpost_fem::numbering::Numbering;
 use kingpost_runtime::{Buffer, Device, Executable, buffer_of};
 
-/// Interpolation from the unknowns of a coarse level to those of a finer one, or to those of it that a part owns, by
-/// rows.
+/// Interpolation from the unknowns of a coarse level to those of a finer one, or to those of it
+/// that a part owns, by rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Interpolation {
     /// Where rows start and the last one ends, `[finer unknowns + 1]`.
@@ -97,12 +97,13 @@ impl Rows {
 const ZERO: f64 = 1e-12;
 
 impl Interpolation {
-    /// From a space of Lagrange elements to that of the same mesh [refined once](kingpost_fem::mesh::Mesh::refined),
-    /// whose element may have another degree: the values of coarse functions at the nodes of the finer ones.
+    /// From a space of Lagrange elements to that of the same mesh [refined
+    /// once](kingpost_fem::mesh::Mesh::refined), whose element may have another degree: the values
+    /// of coarse functions at the nodes of the finer ones.
     ///
     /// # Errors
-    /// [`SolveError::Element`] of elements whose degrees of freedom are no values at points, and of pyramids;
-    /// [`SolveError::Length`] where the finer cells are not the parts of the coarse ones.
+    /// [`SolveError::Element`] of elements whose degrees of freedom are no values at points, and of
+    /// pyramids; [`SolveError::Length`] where the finer cells are not the parts of the coarse ones.
     pub fn of_refined(coarse: &Numbering, fine: &Numbering) -> Result<Self, SolveError> {
         let shape = coarse.element().shape();
         let refused = || SolveError::Element {
@@ -168,8 +169,8 @@ impl Interpolation {
         made
     }
 
-    /// Without the rows and columns of unknowns whose values are prescribed, finer ones and coarse ones, which no
-    /// correction changes. Numbers that are no unknowns are passed over.
+    /// Without the rows and columns of unknowns whose values are prescribed, finer ones and coarse
+    /// ones, which no correction changes. Numbers that are no unknowns are passed over.
     #[must_use]
     pub fn without(&self, rows: &[i32], columns: &[i32]) -> Self {
         let marked = |list: &[i32]| list.iter().copied().collect::<std::collections::HashSet<i32>>();
@@ -204,8 +205,8 @@ impl Transfer {
     /// Of an interpolation from `n_coarse` unknowns.
     ///
     /// # Errors
-    /// [`SolveError::Length`] of lists that do not fit each other, [`SolveError::NoCoarse`] of an interpolation from
-    /// other unknowns; a device that refuses, no memory.
+    /// [`SolveError::Length`] of lists that do not fit each other, [`SolveError::NoCoarse`] of an
+    /// interpolation from other unknowns; a device that refuses, no memory.
     pub fn new(
         device: &dyn Device,
         interpolation: &Interpolation,
@@ -257,12 +258,13 @@ pub struct NestedLevel<'a> {
     pub transfer: &'a Transfer,
 }
 
-/// A V-cycle from zero as an operator, over spaces of meshes each of which was refined from the next: Chebyshev's
-/// iteration before and after the coarser level, and any operator on the coarsest, such as
-/// [`AmgPreconditioner`](crate::AmgPreconditioner). Symmetric if the forms and that operator are.
+/// A V-cycle from zero as an operator, over spaces of meshes each of which was refined from the
+/// next: Chebyshev's iteration before and after the coarser level, and any operator on the
+/// coarsest, such as [`AmgPreconditioner`](crate::AmgPreconditioner). Symmetric if the forms and
+/// that operator are.
 ///
-/// Levels are made as [`Interpolation::of_refined`] says; a form may be applied without a matrix on each of them
-/// ([`FormOperator`](crate::FormOperator)).
+/// Levels are made as [`Interpolation::of_refined`] says; a form may be applied without a matrix on
+/// each of them ([`FormOperator`](crate::FormOperator)).
 ///
 /// # Source
 /// Adams et al. 2003 for the smoother; Saad 2003, §13.4.2, for the cycle.

@@ -1,8 +1,7 @@
 //! Which mappings of sixteen cells a group, with components, are tried.
 
 use super::component_products::Quadrature;
-use super::instruction::CELLS;
-use super::instruction::MatrixInstruction;
+use super::instruction::{CELLS, MatrixInstruction};
 use super::matrix_groups::{MatrixGroups, Parts};
 use kingpost_forms::program::CellProgram;
 use kingpost_ir::Kernel;
@@ -50,7 +49,7 @@ impl MatrixGroups {
         let groups = u32::try_from((RESIDENT_SUB_GROUPS / components.max(1)).max(1)).ok();
         let own = Self { instruction, ..Self::default() };
         let alone = Self { one_sub_group: true, ..own.clone() };
-        let is_held = components * instruction.tiled(count) * CELLS / instruction.lanes() <= HELD_RESULTS;
+        let is_held = instruction.held(components * instruction.tiled(count)) <= HELD_RESULTS;
         // of the registers of wavefronts nothing was measured
         let has_limits = instruction.is_default();
         let mut shapes = vec![own.clone()];

@@ -1,11 +1,11 @@
 //! What is known of processors that no device here is.
 
 use super::candidates::{question, with_fewer_modes};
-use super::known::{Known, Source};
+use super::known::{Known, Source, ranked};
 pub(super) use super::processors::is_of;
 use super::processors::name_of;
 use super::throughput::{ThroughputModel, by_prediction};
-use super::{Candidate, CaseError, CaseMesh, Choice, FormCase, NoOccupancy};
+use super::{Candidate, CaseError, CaseMesh, FormCase, NoOccupancy};
 use crate::{DeviceModel, DeviceModelError};
 use kingpost_forms::CellKernel;
 use kingpost_forms::lowering::LoweredForm;
@@ -42,11 +42,11 @@ pub fn large_case(name: impl Into<String>, lowered: LoweredForm) -> Result<FormC
     FormCase::new(name, lowered, CaseMesh::Unit(divisions))
 }
 
-/// The mappings to try for a form on a processor, the best first. Mappings of a case are in the order of
-/// the times that the [throughput model](ThroughputModel) predicts for the processor: one cell a
-/// work-item in straight-line code, over modes and in orbits, and by matrix instructions. Of a form
-/// without a case nothing is predicted: matrix instructions come first where they suit it. The last
-/// one suits every form.
+/// The mappings to try for a form on a processor, the best first. Mappings of a case are in the
+/// order of the times that the [throughput model](ThroughputModel) predicts for the processor: one
+/// cell a work-item in straight-line code, over modes and in orbits, and by matrix instructions. Of
+/// a form without a case nothing is predicted: matrix instructions come first where they suit it.
+/// The last one suits every form.
 ///
 /// # Errors
 /// The models cannot be read, or do not say what bounds the work in flight.
@@ -72,8 +72,8 @@ pub fn for_processor(
     Ok(found)
 }
 
-/// What is tried of a case on a processor, in the order of predicted times; what has no code there has none,
-/// and is left out. One alone is not predicted.
+/// What is tried of a case on a processor, in the order of predicted times; what has no code there
+/// has none, and is left out. One alone is not predicted.
 ///
 /// # Errors
 /// The model does not say what bounds the work in flight.
@@ -87,14 +87,11 @@ pub fn in_order(case: &FormCase, model: &DeviceModel) -> Result<Vec<Candidate>, 
     Ok(ordered.filter(|c| c.predicted_s.is_some()).collect())
 }
 
-/// Tilings that are tried of what is too large for registers.
-const TILINGS: usize = 1;
-
 /// Strategies that are asked: those that few candidates suffice for.
 const ASKED: [&str; 4] = [StraightCells::NAME, MatrixCells::NAME, MatrixGroups::NAME, InOrbits::NAME];
 
-/// What is predicted of a case: what registers and local memory suffice for, as far as is known before any
-/// step; where that is nothing, tiles of points.
+/// What is predicted of a case: what registers and local memory suffice for, as far as is known
+/// before any step; where that is nothing, tiles of points.
 #[must_use]
 pub fn tried(case: &FormCase, model: &DeviceModel) -> Vec<Candidate> {
     let form = &case.lowered;
@@ -128,22 +125,23 @@ pub fn tried(case: &FormCase, model: &DeviceModel) -> Vec<Candidate> {
     found.extend(own);
     let (modes, over_modes) = modes.unzip();
     found.extend(over_modes.into_iter().flatten());
-    // orbits leave a third of the instructions, and where they take twice the local memory half of the units idle
+    // orbits leave a third of the instructions, and where they take twice the local memory half of
+    // the units idle
     let wavefronts = |m: &Mapping| m.find::<MatrixCells>().map(|cells| cells.sub_groups * cells.groups);
     let most = found.iter().filter_map(wavefronts).max();
     found.retain(|m| wavefronts(m).is_none_or(|n| Some(n) == most));
     if found.is_empty() {
         let of = modes.as_ref().map_or(form as &dyn CellKernel, |kernel| kernel);
-        let tilings = Choice::new(of, case.workload.size, model, local_bytes);
-        let best = tilings.map(|choice| choice.ranked(TILINGS)).unwrap_or_default(); // no action: one cell a work-item
         let over_modes = |m: Mapping| if modes.is_some() { m.with_modes() } else { m };
-        found.extend(best.into_iter().map(|c| over_modes(c.parameters)));
+        // none of what is no action
+        found.extend(ranked(of, model, local_bytes).map(|best| over_modes(best.mapping)));
     }
     found.into_iter().map(Candidate::unranked).collect()
 }
 
-/// Whether straight-line code has a cell for each work-item of a wavefront, and no more of them than
-/// two; the numbers of groups at a time that are tried on others are of registers that an H200 has.
+/// Whether straight-line code has a cell for each work-item of a wavefront, and no more of them
+/// than two; the numbers of groups at a time that are tried on others are of registers that an H200
+/// has.
 fn fills_wavefronts(mapping: &Mapping, cells: &StraightCells) -> bool {
     let alone = mapping.find::<InOrbits>().is_none_or(|orbits| orbits.resident_groups.is_none());
     (64..=128).contains(&cells.cells) && !cells.whole_groups && alone
@@ -157,8 +155,8 @@ mod tests {
     use kingpost_forms::lowering::{LoweringOptions, lower};
     use kingpost_kernels::Operator;
 
-    /// What is too large for registers and local memory is not tried, and what is left of 3-D P6 needs no
-    /// walk: one mapping each.
+    /// What is too large for registers and local memory is not tried, and what is left of 3-D P6
+    /// needs no walk: one mapping each.
     #[test]
     fn large_cells_are_mapped_without_a_walk() {
         let model = model_of("gfx942").unwrap().unwrap();

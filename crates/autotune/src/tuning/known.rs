@@ -15,8 +15,8 @@
 //! 6. one cell a work-item.
 //!
 //! The first that the form and the device can take is used. Where numbers are by entity, their own
-//! trials and what is shipped for them stand before all of these ([`by_entity`]); likewise on meshes
-//! from files ([`unstructured`]).
+//! trials and what is shipped for them stand before all of these ([`by_entity`]); likewise on
+//! meshes from files ([`unstructured`]).
 
 use super::candidates::usual_cells;
 use super::search::staged_tilings;
@@ -71,10 +71,10 @@ const UNSTRUCTURED: [(&str, &str, &str); 1] =
 /// Work-items of a group that share cells: four sub-groups, or more where one cell has more.
 const WORK_ITEMS_OF_CELLS: u64 = 128;
 
-/// Work-items of a cell with nine points along each axis. With three evaluations ptxas 13.0 takes 188
-/// registers where entries of matrices are operands of constant memory, and 156 where they are
-/// literals: four groups of an H200's multiprocessor instead of three (Laplace of Q7: 177 µs instead
-/// of 229; the mass operator takes fewer, and 72 µs instead of 79, 2026-11-23).
+/// Work-items of a cell with nine points along each axis. With three evaluations ptxas 13.0 takes
+/// 188 registers where entries of matrices are operands of constant memory, and 156 where they are
+/// literals: four groups of an H200's multiprocessor instead of three (Laplace of Q7: 177 µs
+/// instead of 229; the mass operator takes fewer, and 72 µs instead of 79, 2026-11-23).
 const NINE_POINTS: u64 = 81;
 
 /// Cells of a group for kernels without a cell program on a card: of 32, an H200 holds 1024
@@ -255,8 +255,8 @@ pub fn by_entity(
     before(known, tuned(form, sought, device, records, is_by_entity), shipped)
 }
 
-/// The mappings to try where numbers are [by block](NumberingOrder::ByBlock): the fastest trial with such
-/// numbers, what is shipped for them, and then those `known` for any order.
+/// The mappings to try where numbers are [by block](NumberingOrder::ByBlock): the fastest trial
+/// with such numbers, what is shipped for them, and then those `known` for any order.
 pub fn by_block(
     form: &dyn CellKernel,
     sought: Sought<'_>,
@@ -273,8 +273,8 @@ pub fn by_block(
 /// in their local order: the fastest trial on such a mesh, what is shipped for them, and then those
 /// `known` for unit meshes, whose successive cells are translates of each other.
 ///
-/// Lists of degrees of freedom are shipped with several sizes of room, in ascending order: the first
-/// one that is enough for a mesh is taken where [`first`] is given an attempt that tries it.
+/// Lists of degrees of freedom are shipped with several sizes of room, in ascending order: the
+/// first one that is enough for a mesh is taken where [`first`] is given an attempt that tries it.
 pub fn unstructured(
     form: &dyn CellKernel,
     sought: Sought<'_>,
@@ -366,8 +366,8 @@ fn shipped(form: &dyn CellKernel, sought: Sought<'_>, device: &DeviceInfo) -> Ve
     }
     let sizes = staged_tiling_sizes(form);
     let over_modes = with_modes(form);
-    // as many modes as points still have zeros in their tables: Laplace of P2 takes 105 µs instead of 110, and
-    // 67 with transfers in parts (1.05 million tetrahedra, H200, 2026-11-29)
+    // as many modes as points still have zeros in their tables: Laplace of P2 takes 105 µs instead
+    // of 110, and 67 with transfers in parts (1.05 million tetrahedra, H200, 2026-11-29)
     let as_many = over_modes.as_ref().filter(|(_, products)| products.is_le());
     let modes = as_many.and_then(|(kernel, _)| staged_tiling_sizes(kernel).ok());
     let over_modes = over_modes.filter(|(_, products)| products.is_lt()).map(|(kernel, _)| kernel);
@@ -417,8 +417,8 @@ fn usual(form: &dyn CellKernel, device: &DeviceInfo) -> Option<Mapping> {
     }
 }
 
-/// The tiling that the cost model ranks first, for a card of which nothing is known.
-fn ranked(form: &dyn CellKernel, model: &DeviceModel, local_bytes: u64) -> Option<Known> {
+/// The tiling that the cost model ranks first; none of what is no action.
+pub(super) fn ranked(form: &dyn CellKernel, model: &DeviceModel, local_bytes: u64) -> Option<Known> {
     // the number of cells does not change the order
     let best = Choice::new(form, 1, model, local_bytes).ok()?.ranked(1).into_iter().next()?;
     Some(Known { mapping: best.parameters, source: Source::Ranked })
@@ -487,8 +487,8 @@ pub fn trials(path: Option<&std::path::Path>) -> Result<Vec<Record>, DatabaseErr
     Ok(Database::at(path.unwrap_or_else(|| DATABASE.as_ref())).read()?.records)
 }
 
-/// The mappings that are known for a kernel over cells of a dimension on a device, best first, which serve
-/// any mesh: what solvers ask for.
+/// The mappings that are known for a kernel over cells of a dimension on a device, best first,
+/// which serve any mesh: what solvers ask for.
 ///
 /// # Errors
 /// As [`trials`].

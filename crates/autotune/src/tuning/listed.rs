@@ -43,8 +43,8 @@ impl Variant {
     }
 }
 
-/// What to try on a case: what suits [its form](candidates), what depends on its mesh or the numbers of
-/// its degrees of freedom, and both forms of [much local memory](with_dynamic_local).
+/// What to try on a case: what suits [its form](candidates), what depends on its mesh or the
+/// numbers of its degrees of freedom, and both forms of [much local memory](with_dynamic_local).
 ///
 /// # Errors
 /// As [`candidates`].
@@ -81,8 +81,8 @@ fn by_entity(case: &FormCase, found: &[Candidate]) -> Vec<Candidate> {
     in_parts.filter_map(|mapping| mapping.with_parts(&each)).map(Candidate::unranked).collect()
 }
 
-/// Blocks of cells a work-item, of cases numbered so whose cells suit straight-line code; with modes
-/// where these take no more products.
+/// Blocks of cells a work-item, of cases numbered so whose cells suit straight-line code; with
+/// modes where these take no more products.
 fn in_blocks(case: &FormCase) -> Vec<Candidate> {
     let is_by_block = case.order() == NumberingOrder::ByBlock;
     if !is_by_block || words_in_registers(&case.lowered).is_none() {
@@ -125,8 +125,8 @@ fn in_runs(case: &FormCase, found: &[Candidate]) -> Vec<Candidate> {
 }
 
 /// The same in the order in which the [throughput model](ThroughputModel) predicts their times, on
-/// cards; the first `first` of them, if that is given. Of AMD's processors, on which nothing is timed,
-/// [what is tried there](architecture::tried), in order only where `first` is given.
+/// cards; the first `first` of them, if that is given. Of AMD's processors, on which nothing is
+/// timed, [what is tried there](architecture::tried), in order only where `first` is given.
 ///
 /// # Errors
 /// As [`candidates`].

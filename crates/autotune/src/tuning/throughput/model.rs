@@ -34,7 +34,8 @@ const CACHE_RATE: f64 = 2.5;
 /// where nothing else runs).
 const REDUCTIONS: f64 = 1.2e11;
 
-/// Wavefronts that a round of atomic updates of local memory takes: reals are compared and exchanged.
+/// Wavefronts that a round of atomic updates of local memory takes: reals are compared and
+/// exchanged.
 const ROUND: f64 = 6.0;
 
 /// Wavefronts that the units of memory take for a sector of global memory.
@@ -51,8 +52,8 @@ const REACHED: f64 = 0.7;
 /// instruction cache.
 const OF_CODE: f64 = 0.12;
 
-/// How far units work at a time: times are added in this power. With 1 they wait for each other, with
-/// many the slowest decides.
+/// How far units work at a time: times are added in this power. With 1 they wait for each other,
+/// with many the slowest decides.
 const OVERLAP: f64 = 1.65;
 
 /// Sub-groups of a unit with which a launch takes twice the time of very many.
@@ -77,8 +78,8 @@ struct Units {
     issue: f64,
     /// Bytes of local memory that a group takes besides its own.
     reserved: f64,
-    /// Vector units, each of which has the arithmetic of its own sub-groups alone; none where sub-groups
-    /// of others were timed.
+    /// Vector units, each of which has the arithmetic of its own sub-groups alone; none where
+    /// sub-groups of others were timed.
     vectors: f64,
 }
 
@@ -91,8 +92,8 @@ const NVIDIA: Units = Units {
     vectors: 0.0,
 };
 
-/// Half of the registers are accumulators, where values of others may stay; what else vector units do
-/// has the rate of double precision (AMD CDNA 2 and 3 white papers). Not measured.
+/// Half of the registers are accumulators, where values of others may stay; what else vector units
+/// do has the rate of double precision (AMD CDNA 2 and 3 white papers). Not measured.
 const AMD: Units = Units {
     registers: 512,
     spilled: MatrixInstruction::Mfma16x16x4.most_words(),
@@ -123,14 +124,14 @@ impl Verdict {
 
 /// Predicts a launch from the throughput of each unit of a card.
 ///
-/// Arithmetic, local memory with what else its units serve, memory, its cache, atomic updates and the
-/// issue of instructions each take a time of their own. They overlap in part, and less where few
-/// sub-groups are on a unit.
+/// Arithmetic, local memory with what else its units serve, memory, its cache, atomic updates and
+/// the issue of instructions each take a time of their own. They overlap in part, and less where
+/// few sub-groups are on a unit.
 ///
 /// # Source
-/// Rates are those of the device's model. The constants of this file were fitted to 120 trials of 12
-/// cases on an H200 (results/h200/predictions.md); of AMD's processors, none of which was measured, what
-/// units hold and issue is that of white papers.
+/// Rates are those of the device's model. The constants of this file were fitted to 120 trials of
+/// 12 cases on an H200 (results/h200/predictions.md); of AMD's processors, none of which was
+/// measured, what units hold and issue is that of white papers.
 #[derive(Clone, Copy, Debug)]
 pub struct ThroughputModel<'m> {
     device: &'m DeviceModel,
@@ -206,8 +207,8 @@ impl<'m> ThroughputModel<'m> {
         ]
     }
 
-    /// Words of values of a work-item: those that are alive, or all private arrays, where the compiler is one
-    /// that moves reads ahead as far as registers go.
+    /// Words of values of a work-item: those that are alive, or all private arrays, where the
+    /// compiler is one that moves reads ahead as far as registers go.
     fn words(&self, demand: &Demand) -> u64 {
         let arrays = if self.units.vectors > 0.0 { demand.traffic.array_words } else { 0 };
         demand.traffic.live_words.max(arrays)
