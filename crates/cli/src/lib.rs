@@ -47,6 +47,7 @@ mod solve_domain;
 mod solve_multigrid;
 #[cfg(feature = "solve")]
 mod solve_slabs;
+#[cfg(feature = "solve")]
 mod solve_stokes;
 #[cfg(feature = "solve")]
 mod solved;
