@@ -5,7 +5,7 @@ Four bilinear forms (mass, Helmholtz, elasticity, hyperelasticity) times nf = 0 
 degree q = 1 to 4, on a cube of 4,374 tetrahedra, exact quadrature, double precision, one thread. Both
 take the same rule of basix, and are compiled by the same compiler with the same flags.
 
-*Local assembly* computes the matrices of 64 cells at a time into one buffer, which stays in cache.
+*Local assembly* computes the matrices of 64 cells into one buffer, which stays in cache; each is zeroed just before.
 *Insertion* computes them and adds them to a CSR matrix of the whole mesh by one table of positions,
 which both are given. *Unoptimised* is kingpost's lowered kernel in C, a cell at a time, on as many cells
 as take about a second, scaled.
@@ -62,7 +62,7 @@ GROUP = 8 if "avx512f" in FLAGS else 4 if "avx" in FLAGS else 2  # cells of a gr
 MEMORY = 256 << 10  # bytes that tables of sums may occupy: the second-level cache of Luporini et al. 2017
 # What `kingpost run` takes on a processor: the fewest operations where these are `FEWER` times fewer, or else tiles
 TILES = json.dumps({"strategy": "point_tiles", "cells": GROUP, "sums": 16 if GROUP == 8 else 8})
-FEWEST = json.dumps({"strategy": "fewest_operations", "memory": MEMORY, "then": {"strategy": "constant_cells", "cells": GROUP}})
+FEWEST = json.dumps({"strategy": "fewest_operations", "memory": MEMORY, "then": json.loads(TILES)})
 NAMES = {TILES: "tiles", FEWEST: "fewest"}
 FEWER = 1.7
 PLAIN = '{"strategy":"constant_cells","cells":1}'  # the lowered kernel, tables in the source
@@ -292,22 +292,28 @@ void peer_%s(int n, int first, double *restrict y, const double *restrict x, con
     return head % "cells" + cells + tail + head % "sparse" + sparse + tail
 
 
-# Calls a kernel of kingpost's on batches of cells: an argument moves on by its stride, in bytes a cell.
+# Calls a kernel of kingpost's on a number of cells: an argument moves on by its stride, in bytes a cell. Matrices of
+# cells are zeroed just before a group computes them, as the peer's are, and a batch of them shares a buffer.
 DRIVER = """
 #include <stdint.h>
 #include <string.h>
 void driver(void (*launch)(void *const *, const int64_t *), void **args, int n_args, const int64_t *strides,
-            int32_t *n_cells, int first, int total, int batch, int group, char *y, int64_t bytes_of_cell)
+            int32_t *n_cells, int first, int total, int step, int group, int batch, char **y, int64_t bytes_of_cell)
 {
+    char *buffer = *y;
     for (int k = 0; k < n_args; ++k) if (strides[k]) *(char **)args[k] += strides[k] * first;
-    for (int done = 0; done < total; done += batch) {
-        int count = total - done < batch ? total - done : batch;
+    for (int done = 0; done < total; done += step) {
+        int count = total - done < step ? total - done : step;
         *n_cells = count;
         int64_t grid[3] = {(count + group - 1) / group, 1, 1};
-        if (bytes_of_cell) memset(y, 0, bytes_of_cell * count);
+        if (bytes_of_cell) {
+            *y = buffer + bytes_of_cell * (done % batch);
+            memset(*y, 0, bytes_of_cell * count);
+        }
         launch(args, grid);
         for (int k = 0; k < n_args; ++k) if (strides[k]) *(char **)args[k] += strides[k] * count;
     }
+    *y = buffer;
     for (int k = 0; k < n_args; ++k) if (strides[k]) *(char **)args[k] -= strides[k] * (first + total);
 }
 """
@@ -403,7 +409,7 @@ class Kingpost:
         """A call that computes what is asked for of a given number of cells."""
         p = self.problem
         count = len(p.cells) - first if count is None else count
-        dofs, strides, kept, pointers, n_cells = f"p{p.q}_dofs", [], [], [], None
+        dofs, strides, kept, pointers, n_cells, result = f"p{p.q}_dofs", [], [], [], None, None
         for ty, star, name in self.parameters:
             arrays = {"y": y, "x": p.x, "x_dofs": p.cells, dofs: p.dofs}
             arrays |= {f"w{k}": f for k, f in enumerate(p.functions)}
@@ -413,6 +419,7 @@ class Kingpost:
             if star and name in arrays:
                 value = pointer(arrays[name])
                 of_cell = {"x_dofs": 16, dofs: 4 * p.dofs.shape[1], "y_positions": 4 * p.local**2}.get(name, 0)
+                result = value if name == "y" else result
             elif name == "n_cells":
                 value = n_cells = ctypes.c_int32(count)
                 of_cell = 0
@@ -429,13 +436,13 @@ class Kingpost:
         args = (ctypes.c_void_p * len(pointers))(*pointers)
         strides = (ctypes.c_int64 * len(strides))(*strides)
         cells = self.what == "cells"
-        batch = BATCH if cells else count
+        step = self.group if cells else count
         bytes_of_cell = 8 * p.local**2 if cells else 0
 
         def call(keep=(y, kept)):
             driver()(
-                self.launch, args, len(pointers), strides, ctypes.byref(n_cells), first, count, batch, self.group,
-                pointer(y), ctypes.c_int64(bytes_of_cell),
+                self.launch, args, len(pointers), strides, ctypes.byref(n_cells), first, count, step, self.group, BATCH,
+                ctypes.byref(result), ctypes.c_int64(bytes_of_cell),
             )
 
         return call

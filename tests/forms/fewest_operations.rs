@@ -14,7 +14,7 @@ use kingpost::forms::lowering::{LoweringOptions, MatrixResult, MeshForm};
 use kingpost::forms::program::CellProgram;
 use kingpost::forms::reference::action as action_of;
 use kingpost::forms::strategies::{
-    FewestOperations, LoopLanes, Objective, Sequential, bipartitions, considered,
+    FewestOperations, LoopLanes, Objective, PointTiles, Sequential, bipartitions, considered,
 };
 use kingpost::interp::interpret;
 use kingpost::ir::{Kernel, TableData, VarKind};
@@ -145,8 +145,18 @@ fn matrices_are_those_of_the_reference() {
         let lanes =
             [2, 4, 8].map(|lanes| Mapping::from(LoopLanes { lanes }).apply(&form.kernels()[0]).unwrap().0);
         let [two, four, eight] = &lanes;
-        let places =
-            [("interpreter", &kernel), ("c", &kernel), ("interpreter", two), ("c", four), ("c", eight)];
+        let tiles = PointTiles { cells: 4, sums: 4 };
+        let tiles = TABLES.before(tiles).apply(&form.kernels()[0].kernel).unwrap().0;
+        assert!(tiles.to_string().contains("point_column"), "{name}: {tiles}");
+        let places = [
+            ("interpreter", &kernel),
+            ("c", &kernel),
+            ("interpreter", two),
+            ("c", four),
+            ("c", eight),
+            ("interpreter", &tiles),
+            ("c", &tiles),
+        ];
         for (place, kernel) in places {
             let matrices = values(&form, kernel, place, &inputs);
             let rows = 10 * block;

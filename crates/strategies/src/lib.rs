@@ -38,6 +38,7 @@ mod modes;
 mod multi_level_tiling;
 mod orbit_basis;
 mod owned_rows;
+mod point_loops;
 mod point_orbits;
 mod point_tiles;
 mod rules;

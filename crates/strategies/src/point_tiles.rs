@@ -2,9 +2,9 @@
 
 use super::blocks::statements;
 use super::length;
+use super::point_loops::{Nest, PointLoop};
 use super::single_cell::{GroupOfCells, map_cells};
 use crate::strategy::{Arguments, Question, Stopped, Strategy, StrategyError, Work};
-use kingpost_forms::program::{Block, Products};
 use kingpost_ir::AxisTag;
 use kingpost_primitives::ScheduleSteps;
 use kingpost_primitives::primitives::{MirrorTriangle, PeelIname};
@@ -73,19 +73,29 @@ impl Strategy for PointTiles {
             .into());
         }
         let form = on.form();
-        let program = form.program()?;
         let s = on.schedule();
-        for result in program.results.iter().filter(|r| r.columns.is_some()) {
-            s.attempt(MirrorTriangle::new(result.array.name()))?; // refused where the matrix is not symmetric
-        }
-        for block in &program.blocks {
-            let points = points_of_tile(block, length(self.sums));
+        let (cells, loops) = match form.program() {
+            Ok(program) => {
+                for result in program.results.iter().filter(|r| r.columns.is_some()) {
+                    s.attempt(MirrorTriangle::new(result.array.name()))?; // refused where not symmetric
+                }
+                let loops: Vec<PointLoop> = program.blocks.iter().map(PointLoop::of_block).collect();
+                (program.cells.clone(), loops)
+            }
+            Err(refused) => {
+                let cells = form.cell_loop().map_err(|_| refused)?.into_owned();
+                let loops = PointLoop::of_kernel(form.kernel(), &cells);
+                (cells, loops)
+            }
+        };
+        for of in &loops {
+            let points = points_of_tile(of, length(self.sums));
             if points > 1 {
-                tile(s, block, points)?;
+                tile(s, of, points)?;
             }
         }
-        let cells = GroupOfCells { cells: self.cells, constant_tables: true };
-        Ok(map_cells(s, form.kernel(), &program.cells, cells)?)
+        let group = GroupOfCells { cells: self.cells, constant_tables: true };
+        Ok(map_cells(s, form.kernel(), &cells, group)?)
     }
 
     /// Eight cells are a vector of a processor, 32 a sub-group of a card.
@@ -98,23 +108,22 @@ impl Strategy for PointTiles {
 
 /// Points whose sums are made in one loop: as many as have no more than `sums`, evened out over the
 /// tiles.
-fn points_of_tile(block: &Block, sums: i64) -> i64 {
-    let of_point = block.evaluations.iter().map(|e| e.outputs.len()).fold(0, usize::max);
-    let limit = (sums / (of_point.max(1) as i64)).clamp(1, MAX_POINTS);
+fn points_of_tile(of: &PointLoop, sums: i64) -> i64 {
+    let limit = (sums / (of.sums.max(1) as i64)).clamp(1, MAX_POINTS);
     let ceil_div = |a: i64, b: i64| (a + b - 1) / b;
-    let points = block.points.max(1);
+    let points = of.points.max(1);
     ceil_div(points, ceil_div(points, limit))
 }
 
 /// Of a matrix: what is the same in a row for all points of the tile, then the columns, each with
 /// the sum over the points. Returns the loop over the points inside the columns.
-fn tile_columns(
-    s: &mut Schedule,
-    products: &Products,
-    points: &Loop,
-) -> Result<Option<Loop>, TransformError> {
-    let Some(columns) = &products.columns else { return Ok(None) };
-    for partial in &products.partials {
+fn tile_columns(s: &mut Schedule, nest: &Nest, points: &Loop) -> Result<Option<Loop>, TransformError> {
+    let Some(columns) = &nest.columns else { return Ok(None) };
+    if nest.partials.is_empty() {
+        s.interchange(points, columns)?;
+        return Ok(None);
+    }
+    for partial in &nest.partials {
         s.expand(partial, [points])?;
     }
     let own = s.distribute_one(points, columns, "point_column")?;
@@ -122,16 +131,15 @@ fn tile_columns(
     Ok(Some(own))
 }
 
-fn tile(s: &mut Schedule, block: &Block, points: i64) -> Result<(), TransformError> {
-    let [tiles, first] = s.split_as(&block.quad, points, ["quad_tile", "point_init"])?;
-    for array in block.evaluations.iter().flat_map(|e| &e.outputs).chain(&block.factors) {
+fn tile(s: &mut Schedule, of: &PointLoop, points: i64) -> Result<(), TransformError> {
+    let [tiles, first] = s.split_as(&of.quad, points, ["quad_tile", "point_init"])?;
+    for array in &of.of_point {
         s.expand(array, [&first])?;
     }
     // a part for each loop over degrees of freedom, and for what stands between two of them
-    let rows = block.products.iter().map(|p| &p.rows);
-    let sums: Vec<&str> = block.evaluations.iter().map(|e| &e.dofs).chain(rows).map(Loop::name).collect();
     let body = statements(s.kernel(), first.name());
-    let is_sum = |k: usize| sums.contains(&body[k].as_str());
+    let nest = |k: usize| of.nests.iter().find(|nest| nest.rows.name() == body[k]);
+    let is_sum = |k: usize| nest(k).is_some();
     let starts: Vec<usize> = (0..body.len()).filter(|k| *k == 0 || is_sum(*k) || is_sum(*k - 1)).collect();
     let stems: Vec<String> = starts.iter().skip(1).map(|k| format!("point_{}", body[*k])).collect();
     let stems: Vec<&str> = stems.iter().map(String::as_str).collect();
@@ -140,17 +148,14 @@ fn tile(s: &mut Schedule, block: &Block, points: i64) -> Result<(), TransformErr
     loops.extend(s.distribute_as(&first, parts, &stems)?);
     let mut of_columns = Vec::new();
     for (points, start) in loops.iter().zip(&starts) {
-        if !is_sum(*start) {
-            continue;
-        }
-        s.interchange(points, &body[*start])?;
-        if let Some(products) = block.products.iter().find(|p| p.rows.name() == body[*start]) {
-            of_columns.extend(tile_columns(s, products, points)?);
+        if let Some(nest) = nest(*start) {
+            s.interchange(points, &nest.rows)?;
+            of_columns.extend(tile_columns(s, nest, points)?);
         }
     }
     s.tag_all(&loops, AxisTag::Unrolled)?;
     s.tag_all(&of_columns, AxisTag::Unrolled)?;
-    if block.points % points != 0 {
+    if of.points % points != 0 {
         s.make(PeelIname::last(&tiles, 1))?;
     }
     Ok(())

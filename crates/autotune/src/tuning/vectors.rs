@@ -104,10 +104,10 @@ impl HostVectors {
             && matrix.columns.is_some_and(|columns| columns.unsigned_abs() >= self.lanes)
     }
 
-    /// The fewest operations a cell.
+    /// The fewest operations a cell, with tiles of the points that are left.
     #[must_use]
     pub fn fewest(&self, objective: Objective) -> Mapping {
-        FewestOperations { memory: self.memory, objective }.before(ConstantCells { cells: self.lanes })
+        FewestOperations { memory: self.memory, objective }.before(self.tiles())
     }
 
     /// The fewest operations, where they are many times fewer for the matrices of cells.

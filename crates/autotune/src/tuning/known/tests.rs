@@ -520,7 +520,7 @@ fn mappings_are_as_wide_as_the_vectors_of_a_processor() {
     let sought = Sought { case: None, dim: 3 };
     let laplace = matrices(2);
     let fewest = FewestOperations { memory: 512 << 10, objective: Objective::Operations };
-    let fewest = fewest.before(ConstantCells { cells: 4 });
+    let fewest = fewest.before(tiles(4, 8));
     assert_eq!(
         known(&laplace, sought, &host, &[])[0],
         Known { mapping: fewest.clone(), source: Source::Operations }
