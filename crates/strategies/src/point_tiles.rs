@@ -39,6 +39,10 @@ const MAX_POINTS: i64 = 8;
 /// Loops over `p` are unrolled; a last tile of fewer points stands apart. Of a matrix that is
 /// symmetric, one triangle is summed.
 ///
+/// Of a kernel that steps have made something else of, such as
+/// [`FewestOperations`](super::FewestOperations), loops are tiled in which functions are evaluated
+/// and all else is instructions, sums, and rows of sums.
+///
 /// # Errors
 /// A number of sums below 1, or a step that was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

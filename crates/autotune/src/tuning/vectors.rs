@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// How many times fewer operations the [fewest](HostVectors::fewest) have to be for that mapping to be
 /// the default for the matrices of cells: its sums are longer chains of loads, and tiles of points run
 /// more operations in a cycle. See `results/cpu/luporini_2017.md`.
-const FEWER: f64 = 1.7;
+const FEWER: f64 = 1.5;
 
 /// Nodes of the expressions of a kernel up to which the [fewest](HostVectors::fewest) operations are
 /// counted for a default. Sums of products are written out for that. Sums of matrices of elasticity
