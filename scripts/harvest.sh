@@ -1,7 +1,8 @@
 #!/bin/sh
 # Draws fresh random pairs and compiles and runs them with every compiler that is found here, or with those of the file
 # that KINGPOST_COMPILERS names (a line each: scripts/harvest/compilers.py). KINGPOST_PAIRS pairs (200) of KINGPOST_SEED
-# (fresh), with loops of at most KINGPOST_EXTENT (13); faults are kept in target/harvest/found.
+# (fresh), with loops of at most KINGPOST_EXTENT (13); faults are kept in target/harvest/found. KINGPOST_HIP_CPU is a
+# checkout of HIP-CPU, on which HIP's text runs.
 set -eu
 cd "$(dirname "$0")/.."
 pairs=target/harvest/pairs
@@ -40,6 +41,7 @@ found() {
     done
     [ -x target/amd/llvm/bin/clang ] &&
         echo "hip only hip target/amd/llvm/bin/clang -x hip --offload-arch=gfx90a --offload-device-only --rocm-path=target/amd -O3 -S {source} -o {object}"
+    [ -d "${KINGPOST_HIP_CPU:-}" ] && echo "hip-cpu hipcpu $KINGPOST_HIP_CPU g++ -O1"
     true
 }
 compilers="${KINGPOST_COMPILERS:-target/harvest/compilers.txt}"

@@ -5,6 +5,7 @@
     nvrtc-12.0  nvrtc   /path/to/libnvrtc.so.12 --fmad=true
     ptxas-O1    ptxas   /path/to/libnvrtc.so.13 /usr/local/cuda/bin/ptxas -O1
     hip-O3      only    hip clang -x hip --offload-arch=gfx90a -O3 -c {source} -o {object}
+    hip-cpu     hipcpu  /path/to/HIP-CPU g++ -O2
     nvrtc-12.3  built   folder, of what `harvest build` compiled with the compiler of that name
 
 A word `@FILE` stands for some of the options of a file, one a line: others for each batch of pairs.
@@ -12,6 +13,7 @@ A word `@FILE` stands for some of the options of a file, one a line: others for 
 import ctypes
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +21,9 @@ from pathlib import Path
 BUILD_SECONDS = 300
 C_OPTIONS = "-std=c11 -ffp-contract=fast -fopenmp-simd -fPIC -shared".split()
 CUDA_OPTIONS = ["-std=c++17"]
+# GCC's: vectors of 32 bytes as arguments
+HIP_OPTIONS = "-std=c++17 -w -ffp-contract=fast -fPIC -shared".split()
+KERNEL = re.compile(r"__global__ void __launch_bounds__\([^)]*\) (\w+)\(")
 
 
 class BuildError(Exception):
@@ -31,7 +36,8 @@ class Compiler:
     def __init__(self, line, arch="sm_90"):
         self.name, self.kind, *self.words = line.split()
         self.arch = arch
-        self.target = {"c": "c", "opencl": "opencl", "only": self.words[0]}.get(self.kind, "cuda")
+        targets = {"c": "c", "opencl": "opencl", "only": self.words[0], "hipcpu": "hip"}
+        self.target = targets.get(self.kind, "cuda")
         self.suffix = {"c": ".c", "opencl": ".cl", "cuda": ".cu", "hip": ".hip"}[self.target]
         if self.kind == "opencl":
             self.environment = dict(word.split("=", 1) for word in self.words if "=" in word and word[0] != "-")
@@ -53,6 +59,9 @@ class Compiler:
         built = folder / f"{stem}.{self.name}"
         if self.kind == "c":
             command = [*self.options_of(self.words, key), *C_OPTIONS, str(path), "-o", str(built), "-lm"]
+        elif self.kind == "hipcpu":
+            command = [*self.options_of(self.words[1:], key), *HIP_OPTIONS, f"-I{self.words[0]}/include"]
+            command += [str(with_launches(path)), "-o", str(built), "-lpthread"]
         elif self.kind == "opencl":
             return path
         elif self.kind == "built":
@@ -75,6 +84,18 @@ class Compiler:
             raise ValueError(f"{self.name}: no kind `{self.kind}` of compilers")
         run(command)
         return built
+
+
+def with_launches(path):
+    """A file that adds a function to each kernel of HIP's, which a host calls as it does those of C."""
+    names = KERNEL.findall(path.read_text())
+    launches = (
+        f'extern "C" void {name}_launch(void **places, const int64_t *sizes) {{ on_host::launch({name}, places, sizes); }}\n'
+        for name in names
+    )
+    file = path.with_suffix(".cc")
+    file.write_text(f'#include "{Path(__file__).parent.resolve()}/hip_on_host.h"\n#include "{path}"\n{"".join(launches)}')
+    return file
 
 
 def nvrtc(library, architecture, words, source, built):

@@ -17,7 +17,7 @@ def values_of(launch, places):
 
 
 class Host:
-    """Shared objects of C."""
+    """Shared objects of C, or of HIP's text on a host."""
 
     def __init__(self, built, compiler):
         self.library = ctypes.CDLL(str(built))
@@ -28,8 +28,9 @@ class Host:
         places = [c_void_p(ctypes.addressof(array)) for array in arrays]
         for launch in printed.launches:
             values = values_of(launch, places)
-            grid = (ctypes.c_int64 * 3)(*launch["grid"])
-            self.library[f"{launch['name']}_launch"](pointers(values), grid)
+            # in C work-items are loops
+            sizes = (ctypes.c_int64 * 6)(*launch["grid"], *launch["block"])
+            self.library[f"{launch['name']}_launch"](pointers(values), sizes)
         return [array.raw[: len(of.first)] for array, of in zip(arrays, printed.arrays)]
 
 
@@ -146,4 +147,4 @@ class OpenCl:
         return found
 
 
-DEVICES = {"c": Host, "cuda": Cuda, "opencl": OpenCl}
+DEVICES = {"c": Host, "hip": Host, "cuda": Cuda, "opencl": OpenCl}

@@ -11,7 +11,7 @@ from compilers import BuildError
 from devices import DEVICES
 
 # of a program without an answer: pocl's and Intel's compilers run then
-PATIENCE = {"opencl": 240, "c": 20, "cuda": 30}
+PATIENCE = {"opencl": 240, "c": 20, "cuda": 30, "hip": 60}
 
 
 def in_process(compiler, built, programs):

@@ -41,7 +41,7 @@ pub enum Verdict {
 }
 
 /// Where pairs run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Place {
     C,
     /// OpenCL, except for the programs of the next one.

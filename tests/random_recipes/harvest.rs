@@ -3,8 +3,10 @@
 
 use crate::devices::{Generated, poison, program};
 use crate::pair::{Pair, tolerance};
+use crate::reduce::{Fails, Journal, Limits, Origin};
+use crate::shrink::Tree;
 use crate::tally::Tally;
-use crate::{BATCH, Sum, drafts, in_parallel, shrink, variable};
+use crate::{BATCH, Sum, drafts, in_parallel, reduce, shrink, variable};
 use kingpost::codegen::{ArgKind, ArgSpec, BufferAccess, HostExpr, LaunchPlan, Program, Target};
 use kingpost::interp::{Memory, Value, interpret, with_elements};
 use kingpost::ir::{Direction, Kernel, VarKind};
@@ -23,20 +25,21 @@ const FOLDER: &str = "KINGPOST_HARVEST";
 
 /// A pair, how its results are compared, and its code.
 #[derive(Serialize)]
-struct Line<'p> {
-    seed: u64,
+pub struct Line<'p> {
+    pub seed: u64,
     /// Of its batch, and in it.
-    place: [u64; 2],
-    pair: &'p Pair,
-    tolerance: f64,
+    pub place: [u64; 2],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pair: Option<&'p Pair>,
+    pub tolerance: f64,
     /// The largest finite result, at least 1: what the tolerance is relative to.
-    scale: f64,
-    targets: BTreeMap<&'static str, Printed>,
+    pub scale: f64,
+    pub targets: BTreeMap<&'static str, Printed>,
 }
 
 /// A source and its launches.
 #[derive(Serialize)]
-struct Printed {
+pub struct Printed {
     source: String,
     entry: String,
     /// Whether `a*b + c` may be rounded once.
@@ -78,16 +81,22 @@ struct Launch {
 }
 
 /// What becomes of one target.
-type Written = Result<Printed, String>;
+pub type Written = Result<Printed, String>;
 
 /// Everything that the code of a pair depends on, and where it is computed.
-struct Writer<'d> {
-    host: &'d dyn Device,
-    memory: Memory,
-    expected: Memory,
+pub struct Writer<'d> {
+    pub host: &'d dyn Device,
+    pub memory: Memory,
+    pub expected: Memory,
 }
 
 impl Writer<'_> {
+    /// The largest finite result, at least 1.
+    pub fn scale(&self) -> f64 {
+        let reals = self.expected.values().values().filter(|v| v.ty().part().is_real());
+        reals.flat_map(Value::to_f64).filter(|x| x.is_finite()).fold(1.0, |s, x| s.max(x.abs()))
+    }
+
     /// The memory of a device is bytes.
     fn bytes(&self, value: &Value) -> Result<Vec<u8>, String> {
         if value.is_empty() {
@@ -103,7 +112,7 @@ impl Writer<'_> {
         Ok(hex(&self.bytes(value)?))
     }
 
-    fn printed(&self, Generated { kernel, program }: &Generated) -> Written {
+    pub fn printed(&self, Generated { kernel, program }: &Generated) -> Written {
         let plan = &program.plan;
         if !plan.maps.is_empty() {
             return Err("maps of tensors".into());
@@ -225,8 +234,6 @@ fn line(host: &dyn Device, pair: &Pair, seed: u64, place: [u64; 2]) -> Result<St
     let mut expected = memory.clone();
     poison(&before, &mut expected);
     interpret(&before, &mut expected).map_err(|e| e.to_string())?;
-    let reals = expected.values().values().filter(|v| v.ty().part().is_real()).flat_map(Value::to_f64);
-    let scale = reals.filter(|x| x.is_finite()).fold(1.0_f64, |s, x| s.max(x.abs()));
     let writer = Writer { host, memory, expected };
     let mut targets = BTreeMap::new();
     for target in Target::ALL {
@@ -237,19 +244,20 @@ fn line(host: &dyn Device, pair: &Pair, seed: u64, place: [u64; 2]) -> Result<St
             targets.insert(target.description().name, printed);
         }
     }
-    let line = Line { seed, place, pair, tolerance: tolerance(&before), scale, targets };
+    let line =
+        Line { seed, place, pair: Some(pair), tolerance: tolerance(&before), scale: writer.scale(), targets };
     serde_json::to_string(&line).map_err(|e| e.to_string())
 }
 
 /// The folder that `KINGPOST_HARVEST` names.
-fn folder() -> PathBuf {
+pub fn folder() -> PathBuf {
     let folder =
         std::env::var_os(FOLDER).unwrap_or_else(|| panic!("`{FOLDER}` names the folder of the pairs"));
     std::fs::create_dir_all(&folder).unwrap();
     folder.into()
 }
 
-fn write(file: &Path, lines: &[String]) {
+pub fn write(file: &Path, lines: &[String]) {
     // whoever waits for the file sees all of it
     let unfinished = file.with_extension("part");
     std::fs::write(&unfinished, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
@@ -271,7 +279,10 @@ fn pairs_are_written() {
             let pair = catch_unwind(AssertUnwindSafe(|| tree.0.current().pair(&mut Tally::default())));
             match pair {
                 Ok(Ok(pair)) => lines.extend(line(&*host, &pair, seed, [number, k])),
-                Ok(Err(found)) => broken.lock().unwrap().push(crate::report_broken(&found)),
+                Ok(Err(found)) => {
+                    let of = Origin { seed, number, k: k as usize, aim: None };
+                    broken.lock().unwrap().push(crate::smallest_broken(&of, &found));
+                }
                 Err(_) => broken.lock().unwrap().push(format!("a panic at pair {k} of batch {number}")),
             }
         }
@@ -289,27 +300,32 @@ fn pairs_are_written() {
 #[test]
 #[ignore = "a step of `scripts/harvest.py reduce`"]
 fn a_pair_is_made_smaller() {
-    let (seed, folder) = (kingpost_sample::seed(), folder());
+    let seed = kingpost_sample::seed();
     let words = |name: &str| -> Vec<String> {
         let value = std::env::var(name).unwrap_or_else(|_| panic!("`{name}` is not set"));
         value.split_whitespace().map(str::to_owned).collect()
     };
     let place: Vec<u64> = words("KINGPOST_HARVEST_PLACE").iter().map(|n| n.parse().unwrap()).collect();
     let [number, k] = place[..] else { panic!("a place is two numbers") };
-    let judge = words("KINGPOST_HARVEST_JUDGE");
-    let host = open("c").unwrap();
+    let of = Origin { seed, number, k: k as usize, aim: None };
+    let report = reduce::report(&of, &Fails::By(words("KINGPOST_HARVEST_JUDGE")), Limits::USUAL);
+    println!("{}", report.expect("nothing is found within the limits"));
+}
+
+/// A smaller pair at whose line a command fails, as text and as a line in the folder.
+pub fn smaller(tree: &mut Tree, of: &Origin, judge: &[String], journal: &Journal) -> String {
+    let (folder, host, place) = (folder(), open("c").unwrap(), [of.number, of.k as u64]);
     let tried = folder.join("tried.pairs");
     let is_wrong = |pair: &Pair| {
-        write(&tried, &[line(&*host, pair, seed, [number, k]).ok()?]);
+        write(&tried, &[line(&*host, pair, of.seed, place).ok()?]);
         let status = Command::new(&judge[0]).args(&judge[1..]).arg(&tried).status().unwrap();
         (!status.success()).then_some(())
     };
-    let mut tree = drafts(seed, number, None).swap_remove(k as usize);
-    let Some((pair, ())) = shrink::judged(&mut tree, is_wrong) else {
-        panic!("the command finds nothing wrong")
+    let Some((pair, ())) = shrink::judged(tree, journal, is_wrong) else {
+        return "the command finds nothing wrong".into();
     };
-    write(&folder.join("smallest.pairs"), &[line(&*host, &pair, seed, [number, k]).unwrap()]);
-    println!("{}\n{}\n=>\n{}", pair.before, pair.recipe, pair.after);
+    write(&folder.join("smallest.pairs"), &[line(&*host, &pair, of.seed, place).unwrap()]);
+    format!("{}\n{}\n=>\n{}", pair.before, pair.recipe, pair.after)
 }
 
 /// What is written is what a compiler needs: the bytes of a sum, of its result, and its launch.

@@ -19,9 +19,11 @@
 mod devices;
 mod draw;
 mod harvest;
+mod hip;
 mod mutants;
 mod mutate;
 mod pair;
+mod reduce;
 mod regressions;
 mod shrink;
 mod tally;
@@ -33,6 +35,7 @@ use pair::{Broken, Draft, Pair};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use reduce::{Fails, Limits, Origin};
 use shrink::Tree;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -292,10 +295,11 @@ fn drafts(seed: u64, number: u64, aim: Option<&'static str>) -> Vec<Tree> {
 /// Draws, transforms and runs the pairs of one batch.
 fn batch(seed: u64, number: u64, places: &[Place], sum: &Mutex<Sum>) {
     let (mut tally, mut drawn) = (Tally::default(), Vec::new());
-    for mut tree in drafts(seed, number, None) {
+    for (k, tree) in drafts(seed, number, None).into_iter().enumerate() {
+        let of = Origin { seed, number, k, aim: None };
         match tree.0.current().pair(&mut tally) {
-            Ok(pair) => drawn.push((tree, pair)),
-            Err(_) => return sum.lock().unwrap().failures.push(shrink::broken(&mut tree)),
+            Ok(pair) => drawn.push((of, pair)),
+            Err(found) => return sum.lock().unwrap().failures.push(smallest_broken(&of, &found)),
         }
     }
     // pocl's compiler takes most of the time of a short run
@@ -312,20 +316,23 @@ const AIMED: u64 = 20;
 /// room for it. So that it is found does not depend on how often it is drawn.
 fn aimed(seed: u64, name: &'static str, places: &[Place], sum: &Mutex<Sum>) {
     let mut tally = Tally::default();
-    for mut tree in (0..AIMED).flat_map(|number| drafts(seed, number, Some(name))) {
+    let numbered =
+        |number| drafts(seed, number, Some(name)).into_iter().enumerate().map(move |it| (number, it));
+    for (number, (k, tree)) in (0..AIMED).flat_map(numbered) {
+        let of = Origin { seed, number, k, aim: Some(name.into()) };
         match tree.0.current().pair(&mut tally) {
             Ok(pair) if !tally.missing().contains(&name) => {
-                return judge(vec![(tree, pair)], tally, places, sum);
+                return judge(vec![(of, pair)], tally, places, sum);
             }
             Ok(_) => {}
-            Err(_) => return sum.lock().unwrap().failures.push(shrink::broken(&mut tree)),
+            Err(found) => return sum.lock().unwrap().failures.push(smallest_broken(&of, &found)),
         }
     }
 }
 
 /// Runs pairs everywhere.
-fn judge(drawn: Vec<(Tree, Pair)>, tally: Tally, places: &[Place], sum: &Mutex<Sum>) {
-    let (mut trees, pairs): (Vec<_>, Vec<_>) = drawn.into_iter().unzip();
+fn judge(drawn: Vec<(Origin, Pair)>, tally: Tally, places: &[Place], sum: &Mutex<Sum>) {
+    let (origins, pairs): (Vec<_>, Vec<_>) = drawn.into_iter().unzip();
     // one a batch: all steps again
     pairs.first().into_iter().for_each(pair::check_text);
     let running: Vec<_> = places.iter().map(|place| (*place, devices::start(*place, &pairs))).collect();
@@ -352,7 +359,8 @@ fn judge(drawn: Vec<(Tree, Pair)>, tally: Tally, places: &[Place], sum: &Mutex<S
         }
     }
     if let Some((k, place)) = wrong {
-        let failure = shrink::wrong(&mut trees[k], place);
+        let failure = reduce::report(&origins[k], &Fails::On(place), Limits::USUAL);
+        let failure = failure.unwrap_or_else(|| report(&pairs[k], &format!("on {place:?}, as it was drawn")));
         sum.lock().unwrap().failures.push(failure);
         return;
     }
@@ -394,6 +402,11 @@ fn report(pair: &Pair, why: &str) -> String {
         "{why}\nsaved as {files}; move it to tests/regressions\n{}\n{}\n=>\n{}",
         pair.before, pair.recipe, pair.after
     )
+}
+
+/// The report of a step that breaks a promise, of the smallest pair that is found to.
+fn smallest_broken(of: &Origin, found: &Broken) -> String {
+    reduce::report(of, &Fails::Broken, Limits::USUAL).unwrap_or_else(|| report_broken(found))
 }
 
 fn report_broken(broken: &Broken) -> String {

@@ -6,10 +6,12 @@ use crate::tally::Tally;
 use kingpost::analysis::Analysis;
 use kingpost::codegen::{Options, Target, generate};
 use kingpost::interp::{InterpError, Memory, Observer, Run, Value, interpret, interpret_with};
-use kingpost::ir::{AxisTag, Expr, Kernel, Layout, ScalarType, VarId, VarKind, Variable, WriteOp};
+use kingpost::ir::{
+    AddressSpace, AxisTag, Expr, Kernel, Layout, ScalarType, SubGroup, VarId, VarKind, Variable, WriteOp,
+};
 use kingpost::transforms::block_numbers::BlockNumbers;
 use kingpost::transforms::lists::{Definition, ListNames, RowOrder};
-use kingpost::transforms::primitives::FixParameter;
+use kingpost::transforms::primitives::{FixParameter, SetAddressSpace, Tag};
 use kingpost::transforms::runs::RunStarts;
 use kingpost::transforms::steps;
 use kingpost::transforms::{Instances, Order, Recipe, Refusal, Step, schedule};
@@ -175,10 +177,20 @@ pub struct Broken {
     pub why: String,
 }
 
+/// What the steps so far have made.
+struct Drawn {
+    kernel: Kernel,
+    recipe: Recipe,
+    memory: Memory,
+}
+
 impl Draft {
     /// The program that the recipe starts from.
     pub fn kernel(&self) -> Kernel {
-        let Sample { kernel, .. } = sample(&self.plan, self.config());
+        let Sample { mut kernel, .. } = sample(&self.plan, self.config());
+        if self.plan.seed >> 45 & 7 == 7 {
+            kernel.sub_group = SubGroup::new(64).unwrap();
+        }
         with_stores(kernel, self.stores)
     }
 
@@ -212,36 +224,26 @@ impl Draft {
     /// Tries the steps one after the other; those that are accepted are the recipe.
     pub fn pair(&self, tally: &mut Tally) -> Result<Pair, Box<Broken>> {
         let before = self.kernel();
-        let mut memory = self.memory(&before);
-        let (mut kernel, mut recipe) = (before.clone(), Recipe::default());
-        let fixes = if self.fixed { fixes(&kernel, &memory) } else { Vec::new() };
-        let mut picks = self.picks.iter();
-        let mut fixes = fixes.into_iter();
-        loop {
-            let step = match fixes.next() {
-                Some(step) => Some(step),
-                None => match picks.next() {
-                    Some(bytes) => draw::step(&kernel, &memory, bytes, self.aim),
-                    None => break,
-                },
-            };
-            let Some(step) = step else { continue };
-            let result = check(&kernel, &memory, &step);
-            tally.record(&step, matches!(result, Ok(Some(_))));
-            match result {
-                Ok(Some(result)) => {
-                    // its definition has run in the check
-                    let _ = give_values(&kernel, &step, &mut memory);
-                    recipe = recipe.then(step);
-                    kernel = result;
-                }
-                Ok(None) => {}
-                Err(why) => {
-                    let recipe = recipe.then(step);
-                    return Err(Box::new(Broken { pair: self.done(&before, recipe, &kernel), why }));
-                }
+        let memory = self.memory(&before);
+        let mut drawn = Drawn { kernel: before.clone(), recipe: Recipe::default(), memory };
+        let fixes = if self.fixed { fixes(&before, &drawn.memory) } else { Vec::new() };
+        for step in fixes {
+            self.take(step, &before, &mut drawn, tally)?;
+        }
+        for bytes in &self.picks {
+            if let Some(step) = draw::step(&drawn.kernel, &drawn.memory, bytes, self.aim) {
+                self.take(step, &before, &mut drawn, tally)?;
             }
         }
+        // few drawn steps put loops on work-items, which three quarters of the recipes end with
+        if self.plan.seed >> 43 & 3 != 0 {
+            // few loops suit registers of a sub-group, and then there is no code for a card
+            let in_sub_groups = self.plan.seed >> 48 & 3 == 0;
+            for step in placements(&drawn.kernel, in_sub_groups) {
+                self.take(step, &before, &mut drawn, tally)?;
+            }
+        }
+        let Drawn { mut kernel, mut recipe, memory } = drawn;
         // sizes of work-groups are constants
         if generate(&kernel, Target::C, &Options::default()).is_err() {
             for step in self::fixes(&kernel, &memory) {
@@ -251,6 +253,32 @@ impl Draft {
             }
         }
         Ok(self.done(&before, recipe, &kernel))
+    }
+
+    /// Takes a step if it is accepted.
+    fn take(
+        &self,
+        step: Step,
+        before: &Kernel,
+        drawn: &mut Drawn,
+        tally: &mut Tally,
+    ) -> Result<(), Box<Broken>> {
+        let result = check(&drawn.kernel, &drawn.memory, &step);
+        tally.record(&step, matches!(result, Ok(Some(_))));
+        match result {
+            Ok(Some(result)) => {
+                // its definition has run in the check
+                let _ = give_values(&drawn.kernel, &step, &mut drawn.memory);
+                drawn.recipe = std::mem::take(&mut drawn.recipe).then(step);
+                drawn.kernel = result;
+                Ok(())
+            }
+            Ok(None) => Ok(()),
+            Err(why) => {
+                let recipe = std::mem::take(&mut drawn.recipe).then(step);
+                Err(Box::new(Broken { pair: self.done(before, recipe, &drawn.kernel), why }))
+            }
+        }
     }
 
     fn done(&self, before: &Kernel, recipe: Recipe, after: &Kernel) -> Pair {
@@ -266,6 +294,18 @@ fn fixes(kernel: &Kernel, memory: &Memory) -> Vec<Step> {
     let fix =
         |v: &kingpost::ir::Variable| Some(FixParameter::new(&v.name, memory.get_param(&v.name)?).into());
     params.filter_map(fix).collect()
+}
+
+/// Steps that put everything on work-items and groups that can be there: temporaries where a group sees them, loops,
+/// and temporaries where a sub-group does, if that is asked for.
+fn placements(kernel: &Kernel, in_sub_groups: bool) -> Vec<Step> {
+    let temporaries = || kernel.vars.values().filter(|v| v.kind == VarKind::Temporary);
+    let moved = |space| temporaries().map(move |v| SetAddressSpace::new(&v.name, space).into());
+    let tagged = |tag| kernel.inames.values().map(move |iname| Tag::new(&iname.name, tag).into());
+    let mut steps: Vec<Step> = moved(AddressSpace::Local).collect();
+    steps.extend(tagged(AxisTag::Local(0)).chain(tagged(AxisTag::Group(0))));
+    steps.extend(moved(AddressSpace::SubGroup).filter(|_| in_sub_groups));
+    steps
 }
 
 /// Writes some updates out as stores, so that they can be converted back.

@@ -2,6 +2,7 @@
 
 use crate::devices::{self, Place, Verdict};
 use crate::pair::{Broken, Draft, Pair, check};
+use crate::reduce::Journal;
 use crate::tally::Tally;
 use kingpost::transforms::{Recipe, Step};
 use proptest::strategy::ValueTree;
@@ -14,8 +15,9 @@ pub struct Tree(pub Box<dyn ValueTree<Value = Draft>>);
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The smallest draft that is found to fail, and what it fails with.
-fn smallest<T>(tree: &mut Tree, fails: impl Fn(&Draft) -> Option<T>) -> Option<T> {
+fn smallest<T>(tree: &mut Tree, journal: &Journal, fails: impl Fn(&Draft) -> Option<T>) -> Option<T> {
     let start = Instant::now();
+    let fails = |draft: &Draft| journal.ask(|| fails(draft));
     let mut best = fails(&tree.0.current());
     let mut smaller = tree.0.simplify();
     while smaller && start.elapsed() < PATIENCE {
@@ -58,8 +60,13 @@ pub fn replay(pair: &Pair) -> Result<Pair, Box<Broken>> {
 }
 
 /// Leaves out every step without which the pair still fails.
-fn shorter<T>(pair: Pair, fails: impl Fn(&Pair) -> Option<(Pair, T)>) -> Option<(Pair, T)> {
+fn shorter<T>(
+    pair: Pair,
+    journal: &Journal,
+    fails: impl Fn(&Pair) -> Option<(Pair, T)>,
+) -> Option<(Pair, T)> {
     let (start, mut k) = (Instant::now(), 0);
+    let fails = |pair: &Pair| journal.ask(|| fails(pair));
     let mut best = fails(&pair)?;
     while k < best.0.recipe.steps.len() && start.elapsed() < PATIENCE {
         let mut fewer = best.0.clone();
@@ -73,15 +80,15 @@ fn shorter<T>(pair: Pair, fails: impl Fn(&Pair) -> Option<(Pair, T)>) -> Option<
 }
 
 /// The report of a step that breaks a promise.
-pub fn broken(tree: &mut Tree) -> String {
-    let found = smallest(tree, |draft| draft.pair(&mut Tally::default()).err());
+pub fn broken(tree: &mut Tree, journal: &Journal) -> String {
+    let found = smallest(tree, journal, |draft| draft.pair(&mut Tally::default()).err());
     let Some(found) = found else { return "a failure that does not repeat".into() };
-    let again = shorter(found.pair.clone(), |pair| replay(pair).err().map(|b| (b.pair.clone(), *b)));
+    let again = shorter(found.pair.clone(), journal, |pair| replay(pair).err().map(|b| (b.pair.clone(), *b)));
     crate::report_broken(&again.map_or(*found, |(_, b)| b))
 }
 
 /// The report of a pair with other results on a device.
-pub fn wrong(tree: &mut Tree, place: Place) -> String {
+pub fn wrong(tree: &mut Tree, place: Place, journal: &Journal) -> String {
     let verdict = |pair: &Pair| {
         let pairs = std::slice::from_ref(pair);
         match devices::verdicts(place, pairs, devices::start(place, pairs)).pop().flatten() {
@@ -91,7 +98,7 @@ pub fn wrong(tree: &mut Tree, place: Place) -> String {
             Some(Verdict::Same | Verdict::Refused(_)) | None => None,
         }
     };
-    match judged(tree, verdict) {
+    match judged(tree, journal, verdict) {
         Some((pair, why)) => crate::report(&pair, &format!("on {place:?}: {why}")),
         None => format!("a failure on {place:?} that does not repeat alone"),
     }
@@ -99,15 +106,19 @@ pub fn wrong(tree: &mut Tree, place: Place) -> String {
 
 /// The smallest pair that is found to fail a judge, and what that says; none where the first does
 /// not.
-pub fn judged<T>(tree: &mut Tree, verdict: impl Fn(&Pair) -> Option<T>) -> Option<(Pair, T)> {
+pub fn judged<T>(
+    tree: &mut Tree,
+    journal: &Journal,
+    verdict: impl Fn(&Pair) -> Option<T>,
+) -> Option<(Pair, T)> {
     let fails = |draft: &Draft| {
         let pair = draft.pair(&mut Tally::default()).ok()?;
         verdict(&pair).map(|why| (pair, why))
     };
-    let (pair, why) = smallest(tree, fails)?;
+    let (pair, why) = smallest(tree, journal, fails)?;
     let replayed = |pair: &Pair| {
         let pair = replay(pair).ok()?;
         verdict(&pair).map(|why| (pair, why))
     };
-    Some(shorter(pair.clone(), replayed).unwrap_or((pair, why)))
+    Some(shorter(pair.clone(), journal, replayed).unwrap_or((pair, why)))
 }
