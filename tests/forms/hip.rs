@@ -278,6 +278,8 @@ fn what_is_printed_for_cuda_compiles() {
              KINGPOST_TEST_ALL=1 cargo nextest run --test forms what_is_printed_for_cuda_compiles\n\nwith {}. \
              Registers of 32 bits: vector registers (VGPR) of a work-item, of which accumulators (AGPR), and scalar \
              registers (SGPR) of a wavefront; spilled registers of both kinds. Nothing here ran on a card.\n\n\
+             What is printed has run on a host, with matrix instructions by AMD's layout of their operands: \
+             [HIP on a host](compilers.md#hip-on-a-host).\n\n\
              ## Actions\n\nThe 70 operator actions of Kulkarni & Klöckner 2025, a cell a work-item, under the mapping \
              that is shipped for an H200, and as `--arch gfx942` maps them: by what registers and local memory hold, and \
              of several mappings as the throughput model predicts to be the fastest on an MI300X.\n\n{head}{}\n## Other kernels\n\nFiles, with their schedules.\n\n{head}{}",

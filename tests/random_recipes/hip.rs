@@ -7,7 +7,7 @@ use crate::pair::tolerance;
 use kingpost::codegen::{Options, Target, generate};
 use kingpost::forms::mesh::Mesh;
 use kingpost::forms::strategies::{MatrixCells, MatrixGroups, MatrixInstruction};
-use kingpost::interp::{Memory, Value, interpret};
+use kingpost::interp::{Memory, Value, interpret_with};
 use kingpost::ir::{Affine, Atom, Direction, Id, Kernel, ScalarType, VarKind};
 use kingpost::kernels::Operator;
 use kingpost::runtime::open;
@@ -19,6 +19,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const ARCH: &str = "gfx942";
+
+/// Instances of a program that the interpreter runs in a second or so.
+const STEPS: u64 = 3_000_000;
 
 /// The line of a kernel with its expected results.
 fn line(kernel: &Kernel, memory: &Memory, expected: &Memory, tolerance: f64) -> Result<String, String> {
@@ -118,7 +121,7 @@ fn run(before: &Kernel, after: &Kernel, size: i64) -> Option<Result<String, Stri
     let memory = memory_of(before, size)?;
     let mut expected = memory.clone();
     poison(before, &mut expected);
-    interpret(before, &mut expected).ok()?;
+    interpret_with(before, &mut expected, &mut (), Some(STEPS)).ok()?;
     Some(line(after, &memory, &expected, tolerance(before)))
 }
 
@@ -150,43 +153,45 @@ fn examples() -> Vec<(String, Result<String, String>)> {
     paths.into_iter().map(of_file).chain(of_facts).flatten().collect()
 }
 
+/// Writes what has code, and says what has none.
+fn keep(folder: &Path, found: Vec<(String, Result<String, String>)>) {
+    for (name, line) in found {
+        match line {
+            Ok(line) => {
+                let file = name.split(',').next().unwrap().replace(['/', ':'], "_");
+                write(&folder.join(format!("{file}.pairs")), &[line]);
+                println!("{name}");
+            }
+            Err(why) => println!("{name}: no code: {why}"),
+        }
+    }
+}
+
 #[test]
 #[ignore = "writes kernels that `scripts/harvest run` runs by HIP-CPU"]
-fn kernels_for_hip_are_written() {
+fn examples_for_hip_are_written() {
+    keep(&folder(), examples());
+}
+
+#[test]
+#[ignore = "writes kernels that `scripts/harvest run` runs by HIP-CPU"]
+fn actions_for_hip_are_written() {
     let folder = folder();
-    let keep = |found: Vec<(String, Result<String, String>)>| {
-        for (name, line) in found {
-            match line {
-                Ok(line) => {
-                    let file = name.split(',').next().unwrap().replace(['/', ':'], "_");
-                    write(&folder.join(format!("{file}.pairs")), &[line]);
-                    println!("{name}");
-                }
-                Err(why) => println!("{name}: no code: {why}"),
-            }
-        }
-    };
     // those of vectors last: their mappings take minutes to choose
-    let [scalars, vectors] = [false, true].map(|is_vector| {
-        let of = |operator: &Operator| is_vector == matches!(operator, Operator::Elasticity | Operator::Hyperelasticity);
-        Operator::ALL.into_iter().filter(of).collect::<Vec<_>>()
-    });
+    let is_vector = |o: &Operator| matches!(o, Operator::Elasticity | Operator::Hyperelasticity);
     let degrees: Vec<_> = (1..=8).map(|p| (2, p)).chain((1..=6).map(|p| (3, p))).collect();
-    let of = |operators: Vec<Operator>| {
-        let all = degrees.iter().flat_map(move |at| operators.clone().into_iter().map(move |o| (o, at.0, at.1)));
-        all.collect::<Vec<_>>()
-    };
-    let cases = [of(scalars), of(vectors)].concat();
+    let of = |(dim, p): &(usize, usize)| Operator::ALL.map(|operator| (operator, *dim, *p));
+    let (vectors, scalars): (Vec<_>, Vec<_>) = degrees.iter().flat_map(of).partition(|case| is_vector(&case.0));
+    let cases = [scalars, vectors].concat();
     assert_eq!(cases.len(), 70);
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
                 while let Some((operator, dim, p)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    keep(action(*operator, *dim, *p));
+                    keep(&folder, action(*operator, *dim, *p));
                 }
             });
         }
     });
-    keep(examples());
 }
