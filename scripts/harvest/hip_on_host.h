@@ -16,7 +16,7 @@
 #define LIBCO_MPROTECT
 #include <../external/libco/libco.h>
 // HIP-CPU's stacks have 7 KiB
-#define co_create(bytes, function) ((co_create)((bytes) + (1u << 18), function))
+#define co_create(bytes, function) ((co_create)((bytes) + (1u << 20), function))
 #include <hip/hip_runtime.h>
 
 #include <cstdio>

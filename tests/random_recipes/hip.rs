@@ -181,7 +181,8 @@ fn actions_for_hip_are_written() {
     let is_vector = |o: &Operator| matches!(o, Operator::Elasticity | Operator::Hyperelasticity);
     let degrees: Vec<_> = (1..=8).map(|p| (2, p)).chain((1..=6).map(|p| (3, p))).collect();
     let of = |(dim, p): &(usize, usize)| Operator::ALL.map(|operator| (operator, *dim, *p));
-    let (vectors, scalars): (Vec<_>, Vec<_>) = degrees.iter().flat_map(of).partition(|case| is_vector(&case.0));
+    let (vectors, scalars): (Vec<_>, Vec<_>) =
+        degrees.iter().flat_map(of).partition(|case| is_vector(&case.0));
     let cases = [scalars, vectors].concat();
     assert_eq!(cases.len(), 70);
     let next = AtomicUsize::new(0);
