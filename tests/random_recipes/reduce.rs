@@ -80,7 +80,7 @@ pub fn report(of: &Origin, fails: &Fails, limits: Limits) -> Option<String> {
     None
 }
 
-/// Whether a process ends with success within the limits of an attempt, which each answer starts anew.
+/// Whether a process ends with success within the limits of an attempt, which each answer starts again.
 fn ends_well(child: &mut Child, answers: &Path, limits: Limits) -> bool {
     let count = || std::fs::metadata(answers).map_or(0, |file| file.len());
     let (mut since, mut known) = (Instant::now(), count());
