@@ -62,7 +62,9 @@ fn check(operator: Operator, dim: usize, degree: usize) {
 /// The degrees of a dimension that run.
 fn check_degrees(operator: Operator, dim: usize) {
     let last = last_degree(dim);
-    let degrees: Vec<usize> = if is_long_run() { (1..=last).collect() } else { vec![1, last] };
+    // the loops of high degrees on tetrahedra take compilers and the reference most of the time
+    let high = if dim == 2 { last } else { 3 };
+    let degrees: Vec<usize> = if is_long_run() { (1..=last).collect() } else { vec![1, high] };
     for degree in degrees {
         check(operator, dim, degree);
     }

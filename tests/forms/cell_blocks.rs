@@ -1,7 +1,7 @@
 //! Blocks of cells by one work-item: what the kernels compute, and what is refused.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
-use crate::support::{bent_mesh, compiled};
+use crate::support::{bent_mesh, compiled, is_long_run};
 use kingpost::autotune::known_devices;
 use kingpost::codegen::{Options, generate};
 use kingpost::forms::lowering::{LoweringOptions, lower};
@@ -35,7 +35,7 @@ fn problem(operator: Operator, dim: usize, degree: usize, seed: u64) -> Problem 
     Problem::in_order(lowered, bent_mesh(dim, 2), NumberingOrder::ByBlock, seed).unwrap()
 }
 
-/// In the interpreter, in C and in OpenCL, for blocks that do not fill the last group: scalars, vectors,
+/// In the interpreter, in C and some in OpenCL, for blocks that do not fill the last group: scalars, vectors,
 /// two functions through one map, modes, orbits, numbers of vertices, parts of a cube.
 #[test]
 fn results_are_those_of_the_reference() {
@@ -51,12 +51,13 @@ fn results_are_those_of_the_reference() {
         (Operator::Laplace, 2, 3, Mapping::from(by_vertices(3)).with_modes()),
         (Operator::Elasticity, 2, 2, Mapping::from(by_vertices(3)).with_orbits()),
     ];
-    for (operator, dim, degree, mapping) in cases {
+    for (k, (operator, dim, degree, mapping)) in cases.into_iter().enumerate() {
         let problem = problem(operator, dim, degree, seed);
         let expected = problem.reference().unwrap();
         let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();
         let definitions = definitions(&problem.lowered, &recipe).unwrap();
-        for place in ["c", "opencl"] {
+        let in_opencl = is_long_run() || k % 4 == 2;
+        for place in ["c", "opencl"].into_iter().take(if in_opencl { 2 } else { 1 }) {
             let check = |found: &[f64], place: &str| {
                 let error = RelativeError::between(found, &expected);
                 assert!(

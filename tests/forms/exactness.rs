@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::polynomial::{Frame, Moments, Polynomial, Samples, Sum};
-use crate::support::{bent_mesh, devices};
+use crate::support::{bent_mesh, devices, of_run};
 use kingpost::codegen::{Options, generate};
 use kingpost::forms::form::Inputs;
 use kingpost::forms::lowering::{LoweringOptions, lower};
@@ -190,8 +190,9 @@ fn check(operator: Operator, mesh: &Mesh, degrees: std::ops::RangeInclusive<usiz
     let (seed, dim) = (Random::fresh_seed(), mesh.shape().dim());
     let mut random = Random::new(seed);
     let moments = Moments::new(mesh, integrand_degree(operator, *degrees.end()));
+    // each degree of a case on one of them
     let devices = devices();
-    for degree in degrees {
+    for (k, degree) in degrees.enumerate() {
         let points = dof_points(mesh, degree, &moments.frame, degree);
         let given = random_arguments(operator, dim, degree, &mut random);
         let (at, u) = (interpolate(&given.at, &points), interpolate(&given.u, &points));
@@ -201,7 +202,7 @@ fn check(operator: Operator, mesh: &Mesh, degrees: std::ops::RangeInclusive<usiz
             let exact = moments.integral(&integrand(operator, &given, &v, &moments.frame));
             (interpolate(&v, &points), exact)
         });
-        for device in &devices {
+        for device in of_run(&devices, &[k % devices.len()]) {
             let y = action(&**device, operator, degree, None, mesh, &values);
             for (v, exact) in &tests {
                 let (found, size) = dot(&y, v);

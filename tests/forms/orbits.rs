@@ -2,7 +2,7 @@
 //! entries of tables are left, and what is refused.
 #![allow(clippy::unwrap_used, clippy::panic)] // what a failed test does
 
-use crate::support::{bent_mesh, compiled, is_long_run};
+use crate::support::{bent_mesh, compiled, is_long_run, of_run};
 use kingpost::codegen::{Options, Target, generate};
 use kingpost::forms::CellKernel;
 use kingpost::forms::lowering::NoSymmetry;
@@ -76,7 +76,7 @@ fn results_are_those_of_the_reference() {
         (Operator::Laplace, 2, 2, with_points(5, true)),
         (Operator::Hyperelasticity, 2, 1, with_points(5, false)),
     ];
-    for (k, (operator, dim, degree, mapping)) in cases.into_iter().enumerate() {
+    for (k, (operator, dim, degree, mapping)) in of_run(cases.into_iter().enumerate(), &[1, 2, 4, 6, 9]) {
         let problem = problem(operator, dim, degree, 2, seed);
         let expected = problem.reference().unwrap();
         let (kernel, recipe) = transform(&problem.lowered, &mapping).unwrap();

@@ -100,7 +100,9 @@ fn lines(case: Case) -> String {
 
 #[test]
 fn sources_stay_what_they_are() {
-    let cases: Vec<Case> = Case::all().filter(|c| is_long_run() || (c.dim, c.degree) == (2, 2)).collect();
+    let few = [Operator::Helmholtz, Operator::Hyperelasticity];
+    let is_chosen = |c: &Case| is_long_run() || ((c.dim, c.degree) == (2, 2) && few.contains(&c.operator));
+    let cases: Vec<Case> = Case::all().filter(is_chosen).collect();
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();

@@ -1,7 +1,7 @@
 //! Factors at points that are computed once for a mesh: the same results, in the interpreter and in C.
 #![allow(clippy::unwrap_used, clippy::panic)] // how a test fails
 
-use crate::support::bent_mesh;
+use crate::support::{bent_mesh, of_run};
 use kingpost::codegen::Options;
 use kingpost::forms::element::CellShape;
 use kingpost::forms::import::Imported;
@@ -78,7 +78,8 @@ fn stored_factors_give_the_same_results() {
     ] {
         let (form, memory, expected) = case(problem, cell);
         let lowered = &form.kernels[0];
-        for mapping in then.clone().map(Mapping::with_stored_factors) {
+        let few: &[usize] = if count == 6 { &[2, 3] } else { &[0, 1] };
+        for mapping in of_run(then.clone().map(Mapping::with_stored_factors), few) {
             let (kernel, recipe) = transform(lowered, &mapping).unwrap();
             let definitions = definitions(lowered, &recipe).unwrap();
             assert_eq!(names(&definitions).len(), count, "{definitions:?}");

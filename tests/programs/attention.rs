@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use crate::support::of_run;
 use kingpost::codegen::{Options, Target, generate};
 use kingpost::interp::{Memory, Value, interpret};
 use kingpost::ir::{Kernel, ScalarType};
@@ -106,7 +107,7 @@ fn run(kernel: &Kernel, ty: ScalarType, device: &str, case: &Case) {
 /// Without rounding, what is written is attention.
 #[test]
 fn the_texts_in_double_precision() {
-    for (text, size, is_causal) in [(SMALL_HEADS, 64, false), (CAUSAL, 128, true)] {
+    for (text, size, is_causal) in of_run([(SMALL_HEADS, 64, false), (CAUSAL, 128, true)], &[1]) {
         let (written, _) = steps().file(&text.replace("bf16", "f64").replace("f32", "f64")).unwrap();
         let case = Case { heads: 1, queries: 128, keys: if is_causal { 128 } else { 256 }, size, is_causal };
         let seed = Random::fresh_seed();
@@ -118,7 +119,7 @@ fn the_texts_in_double_precision() {
 
 #[test]
 fn of_heads_of_64_numbers() {
-    for ty in [ScalarType::Bf16, ScalarType::F16] {
+    for ty in of_run([ScalarType::Bf16, ScalarType::F16], &[0]) {
         let kernel = scheduled(&SMALL_HEADS.replace("bf16", ty.name())).unwrap();
         let case = |heads, queries, keys| Case { heads, queries, keys, size: 64, is_causal: false };
         let mut cases = vec![case(1, 128, 128)];
@@ -136,7 +137,7 @@ fn of_heads_of_64_numbers() {
 fn of_heads_of_128_numbers() {
     let case = |heads, queries, keys| Case { heads, queries, keys, size: 128, is_causal: false };
     let kernel = scheduled(LARGE_HEADS).unwrap();
-    let cases = [case(1, 128, 64), case(2, 256, 192)];
+    let cases = of_run([case(1, 128, 64), case(2, 256, 192)], &[1]);
     check_kernel(
         &kernel,
         ScalarType::Bf16,
@@ -152,7 +153,7 @@ fn of_keys_up_to_each_query() {
     let kernel = scheduled(CAUSAL).unwrap();
     // two words are spilled where only tiles on the diagonal are
     let instruction = "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16";
-    check_kernel(&kernel, ScalarType::Bf16, &[case(1, 128), case(2, 256)], instruction, 12);
+    check_kernel(&kernel, ScalarType::Bf16, &of_run([case(1, 128), case(2, 256)], &[1]), instruction, 12);
 }
 
 /// Runs cases: one tile of keys and several; more heads and blocks than one. Compiles for a card.

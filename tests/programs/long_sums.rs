@@ -45,7 +45,7 @@ fn the_longest_sums_go_all_the_way() {
     let placed = on_axes(&kernel);
     assert_eq!(placed.longest_path(), MAX_PATH);
     // GCC 12 takes a minute for 1000 terms in two statements
-    let compiled_terms = if is_long_run() { TERMS - 2 } else { TERMS / 4 };
+    let compiled_terms = if is_long_run() { TERMS - 2 } else { TERMS / 8 };
     let shorter = text::parse(&program(compiled_terms)).unwrap();
     let parts = on_axes(&shorter);
     let parts = SplitSum::new("s").from(compiled_terms as u32 / 2).apply(&parts).unwrap();

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use crate::products::scheduled;
+use crate::support::of_run;
 use kingpost::codegen::{Options, Target, generate};
 use kingpost::interp::Memory;
 use kingpost::ir::Kernel;
@@ -35,13 +36,13 @@ fn neighbours(n: usize, u: &[f64], weight: &dyn Fn([usize; 3]) -> f64) -> Vec<f6
     let at = |z: usize, y: usize, x: usize| (z * n + y) * n + x;
     let mut sums = vec![f64::NAN; n * n * n];
     let inner = 1..n - 1;
-    let steps = || (0..27).map(|k| [k / 9, k / 3 % 3, k % 3]);
-    for z in inner.clone() {
-        for y in inner.clone() {
-            for x in inner.clone() {
-                let term = |[c, b, a]: [usize; 3]| weight([c, b, a]) * u[at(z + c - 1, y + b - 1, x + a - 1)];
-                sums[at(z, y, x)] = steps().map(term).sum();
-            }
+    let steps: Vec<_> = (0..27).map(|k| [k / 9, k / 3 % 3, k % 3]).map(|step| (step, weight(step))).collect();
+    for (z, y) in inner.clone().flat_map(|z| inner.clone().map(move |y| (z, y))) {
+        let row = &mut sums[at(z, y, 1)..at(z, y, n - 1)];
+        row.fill(0.0);
+        for ([c, b, a], weight) in &steps {
+            let of_step = &u[at(z + c - 1, y + b - 1, *a)..];
+            row.iter_mut().zip(of_step).for_each(|(sum, u)| *sum += weight * u);
         }
     }
     sums
@@ -112,7 +113,7 @@ fn their_cuda_sources_compile() {
         return println!("skipped: {reason}");
     }
     let cache = Cache::from_environment();
-    for program in [STENCIL_27, STENCIL_27_PLANES, STENCIL_7, TRANSPOSE] {
+    for program in of_run([STENCIL_27, STENCIL_27_PLANES, STENCIL_7, TRANSPOSE], &[1, 3]) {
         let program = generate(&scheduled(program), Target::Cuda, &Options::default()).unwrap();
         nvrtc::compile_for("sm_90", &program.entry, &program.source, &cache).unwrap();
     }

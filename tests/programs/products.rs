@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use crate::support::of_run;
 use kingpost::codegen::{Options, Target, generate};
 use kingpost::interp::{Memory, Value};
 use kingpost::ir::{Kernel, ScalarType};
@@ -108,10 +109,10 @@ impl Product<'_> {
 fn a_product_by_copies_ahead_and_matrix_instructions() {
     let product = Product { text: DGEMM, ty: ScalarType::F64, block: [128, 128, 16] };
     let kernel = product.kernel();
-    for blocks in [[1, 1, 1], [1, 2, 5]] {
-        for device in ["c", "opencl"] {
-            product.check(&kernel, device, blocks);
-        }
+    let blocks = [[1, 1, 1], [1, 2, 5]];
+    let runs = blocks.into_iter().flat_map(|blocks| ["c", "opencl"].map(|device| (device, blocks)));
+    for (device, blocks) in of_run(runs, &[1, 2]) {
+        product.check(&kernel, device, blocks);
     }
     check_copies(&kernel);
 }
@@ -123,9 +124,9 @@ fn a_product_of_work_items_that_read_ahead() {
     let text = SGEMM.replace("[128, 128, 16]", "[64, 64, 4]").replace("128*", "64*").replace("16*", "4*");
     let product = Product { text: &text, ty: ScalarType::F32, block: [64, 64, 4] };
     let kernel = product.kernel();
-    product.check(&kernel, "c", [1, 1, 1]);
-    product.check(&kernel, "c", [1, 2, 7]);
-    product.check(&kernel, "opencl", [1, 1, 5]);
+    for (device, blocks) in of_run([("c", [1, 1, 1]), ("c", [1, 2, 7]), ("opencl", [1, 1, 5])], &[1, 2]) {
+        product.check(&kernel, device, blocks);
+    }
     let program = generate(&kernel, Target::Cuda, &Options::default()).unwrap();
     let (_, tiles) = program.source.split_once("for (int t_o = 0").unwrap();
     let place = |what: &str| tiles.find(what).unwrap_or_else(|| panic!("no {what} in\n{tiles}"));

@@ -408,6 +408,11 @@ fn check(case: &Case, devices: &[Box<dyn Device>]) {
     let kernel = kernel.unwrap_or_else(|e| panic!("{}: {e}\n{}", case.name, e.kernel));
     let seed = Random::fresh_seed();
     let mut random = Random::new(seed);
+    let programs: Vec<_> = devices
+        .iter()
+        .map(|device| generate(&kernel, device.info().backend.target(), &Options::default()))
+        .map(|program| program.unwrap_or_else(|e| panic!("{}: {e}\n{kernel}", case.name)))
+        .collect();
     for n in &case.sizes {
         let given = memory(&written, *n, &mut random);
         let (mut expected, mut found) = (given.clone(), given.clone());
@@ -419,10 +424,8 @@ fn check(case: &Case, devices: &[Box<dyn Device>]) {
             if kernel.vars.values().any(|v| v.name == *name && v.kind == VarKind::Argument(Direction::In)) {
                 continue;
             }
-            for device in devices {
-                let program = generate(&kernel, device.info().backend.target(), &Options::default());
-                let program = program.unwrap_or_else(|e| panic!("{what}: {e}\n{kernel}"));
-                let loaded = Loaded::new(&**device, &program, &given).unwrap();
+            for (device, program) in devices.iter().zip(&programs) {
+                let loaded = Loaded::new(&**device, program, &given).unwrap();
                 loaded.launch().unwrap();
                 let result = loaded.value(name).unwrap();
                 let on = &device.info().name;

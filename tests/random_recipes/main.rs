@@ -148,7 +148,7 @@ fn variable(name: &str) -> Option<u64> {
 
 #[test]
 fn accepted_recipes_keep_results_everywhere() {
-    let wanted = variable("KINGPOST_PAIRS").unwrap_or(if kingpost_sample::is_long_run() { LONG } else { 60 });
+    let wanted = variable("KINGPOST_PAIRS").unwrap_or(if kingpost_sample::is_long_run() { LONG } else { 30 });
     let seed = kingpost_sample::seed();
     let places = places();
     let sum = Mutex::new(Sum { wanted, ..Sum::default() });

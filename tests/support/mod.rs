@@ -1,13 +1,13 @@
 //! What several integration tests share: cases, meshes, seeds.
 
-#![allow(dead_code, clippy::unwrap_used, clippy::panic)]
+#![allow(dead_code, unused_imports, clippy::unwrap_used, clippy::panic)]
 
 use kingpost::codegen::Program;
 use kingpost::forms::mesh::Mesh;
 use kingpost::kernels::Operator;
 use kingpost::runtime::{Backend, Device, Executable, Optimisation, open};
 
-pub use kingpost_sample::is_long_run;
+pub use kingpost_sample::{is_long_run, of_run};
 
 /// The C device, and an OpenCL device and a card where there are.
 pub fn devices() -> Vec<Box<dyn Device>> {

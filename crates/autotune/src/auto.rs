@@ -409,6 +409,7 @@ mod tests {
     use super::{Expected, Fastest, Judge, Platform, proposals};
     use kingpost_interp::Memory;
     use kingpost_ir::Kernel;
+    use kingpost_sample::of_run;
 
     fn kernel() -> (Kernel, Memory) {
         let text = "kernel t\nparam n: i32\narg a: f64[n, n] in\narg y: f64[n] inout\n\n\
@@ -481,7 +482,7 @@ mod tests {
         let in_place = plain.replace("temp p: f32[n] global\n", "").replace("p[", "s[");
         let card = Platform::card("H200").unwrap();
         let processor = Platform::Processor(super::Machine::default());
-        for (text, platform) in [(plain.to_owned(), card), (in_place, processor)] {
+        for (text, platform) in of_run([(plain.to_owned(), card), (in_place, processor)], &[0]) {
             let kernel = kingpost_ir::text::parse(&text).unwrap();
             let n = 37;
             let values = |seed: usize| -> Vec<f32> {

@@ -283,7 +283,7 @@ fn kernels_agree(devices: &[Box<dyn Device>]) {
     let mut random = Random(seed);
     let mut failures = Vec::new();
     let oclgrind = devices.iter().any(|d| d.info().driver.contains("Oclgrind"));
-    for fact in sources() {
+    for (k, fact) in sources().into_iter().enumerate() {
         // oclgrind 21.10 gives 3 for `min(0, 3) + max(1, 0)`, as comparisons and as built-in
         // functions
         let left_out = ["integer_division_rounds_down", "sub_group_intrinsic"];
@@ -300,6 +300,10 @@ fn kernels_agree(devices: &[Box<dyn Device>]) {
                 Err(e) => panic!("{}: {e}", fact.name),
             }
             for device in devices {
+                // oclgrind compiles and runs all of them
+                if device.info().backend == Backend::OpenCl && !oclgrind && !is_long_run() && k % 3 != 0 {
+                    continue;
+                }
                 let program =
                     generate(&kernel, device.info().backend.target(), &Options::default().with_trust(true));
                 if matches!(
@@ -399,7 +403,9 @@ fn parallel_programs_agree(device: &dyn Device, cases: u32) {
     let seed = seed();
     let random = std::cell::RefCell::new(Random(seed));
     let accepted = std::cell::Cell::new(0_u32);
-    let mut runner = TestRunner::new(Config { max_shrink_iters: 0, ..config(cases) });
+    let config = Config { max_shrink_iters: 0, ..config(cases) };
+    let cases = config.cases;
+    let mut runner = TestRunner::new(config);
     let result = runner.run(&arbitrary_kernel(SampleConfig::default()), |sample| {
         for _ in 0..12 {
             let Some(kernel) = parallel(&sample.kernel, &sample.memory, &mut random.borrow_mut()) else {

@@ -57,10 +57,15 @@ mod typed;
 pub use draw::memory;
 pub use names::under_names;
 pub use sample::{Sample, SampleConfig};
-pub use seed::{Random, config, is_long_run, seed};
+pub use seed::{Random, config, is_long_run, of_run, seed};
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+
+/// That of the command line, in every test that draws: glibc's takes a fifth of the time of proofs and steps
+/// (two cores of a shared server, 2026-11-30).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Random kernels; see the head of this crate.
 pub fn arbitrary_kernel(config: SampleConfig) -> impl Strategy<Value = Sample> {

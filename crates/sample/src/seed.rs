@@ -12,6 +12,17 @@ pub fn is_long_run() -> bool {
     std::env::var_os("KINGPOST_TEST_ALL").is_some_and(|v| v != "0" && !v.is_empty())
 }
 
+/// In a long run all cases of a test, in an ordinary one those of these numbers, from 0: one of each kind.
+///
+/// # Panics
+/// If there is no case of a number.
+pub fn of_run<T>(cases: impl IntoIterator<Item = T>, few: &[usize]) -> Vec<T> {
+    let cases: Vec<T> = cases.into_iter().collect();
+    assert!(few.iter().all(|number| *number < cases.len()), "{few:?} of {} cases", cases.len());
+    let numbered = cases.into_iter().enumerate();
+    numbered.filter(|(k, _)| is_long_run() || few.contains(k)).map(|(_, case)| case).collect()
+}
+
 /// The seed of tests that draw programs, steps or malformed input, printed.
 ///
 /// An ordinary run always draws the same, so that a change fails on what it breaks and on nothing
@@ -36,11 +47,12 @@ pub fn seed() -> u64 {
     seed
 }
 
-/// Settings of a property test that draws `cases` times from [`seed`].
+/// Settings of a property test that draws from [`seed`]: `cases` times in a long run, a third of that in an ordinary one.
 ///
 /// # Panics
 /// As [`seed`].
 pub fn config(cases: u32) -> Config {
+    let cases = if is_long_run() { cases } else { cases.div_ceil(3) };
     Config { cases, rng_seed: RngSeed::Fixed(seed()), failure_persistence: None, ..Config::default() }
 }
 

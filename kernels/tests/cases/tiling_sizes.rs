@@ -18,10 +18,8 @@ fn sizes(operator: Operator, dim: usize, degree: usize) -> TilingSizes {
 
 #[test]
 fn operators_have_the_sizes_of_their_forms() {
-    let degrees = (1..=8).map(|p| (2, p)).chain((1..=6).map(|p| (3, p)));
-    for (operator, (dim, degree)) in
-        Operator::ALL.into_iter().flat_map(|o| degrees.clone().map(move |d| (o, d)))
-    {
+    let degrees = [(2, 1), (2, 8), (3, 1), (3, 2), (3, 4)];
+    for (operator, (dim, degree)) in Operator::ALL.into_iter().flat_map(|o| degrees.map(move |d| (o, d))) {
         let s = sizes(operator, dim, degree);
         let nodes = (1..=dim).fold(1, |n, k| n * (degree + k) / k) as u64;
         let (matrices, names) = match operator {

@@ -426,7 +426,7 @@ mod tests {
             let written = Draft::new(&kernel, &params, &machine);
             let choices = written.choices().unwrap();
             assert!(choices.len() > 1);
-            for choice in choices.into_iter().step_by(if is_long_run() { 1 } else { 2 }) {
+            for choice in choices.into_iter().step_by(if is_long_run() { 1 } else { 4 }) {
                 let mut draft = written.clone();
                 draft.multiply(choice).unwrap();
                 let result = run(draft.kernel(), Memory::new());

@@ -154,19 +154,21 @@ mod tests {
     use kingpost_codegen::{Options, Target, generate};
     use kingpost_forms::lowering::{LoweringOptions, lower};
     use kingpost_kernels::Operator;
+    use kingpost_sample::of_run;
 
     /// What is too large for registers and local memory is not tried, and what is left of 3-D P6
     /// needs no walk: one mapping each.
     #[test]
     fn large_cells_are_mapped_without_a_walk() {
         let model = model_of("gfx942").unwrap().unwrap();
-        for (operator, by_instructions) in [
+        let cases = [
             (Operator::Mass, true),
             (Operator::Laplace, true),
             (Operator::Helmholtz, true),
             (Operator::Elasticity, false),
             (Operator::Hyperelasticity, false),
-        ] {
+        ];
+        for (operator, by_instructions) in of_run(cases, &[1, 3]) {
             let lowered = lower(&operator.form(3, 6).unwrap(), &LoweringOptions::new("k")).unwrap();
             let case = large_case("a case", lowered).unwrap();
             let tried = tried(&case, &model);

@@ -4,6 +4,7 @@
 
 use crate::schedules::run;
 use crate::write;
+use kingpost_sample::of_run;
 
 const LU: &str = "kernel lu
 param n: i32
@@ -61,7 +62,7 @@ fn one_team_of_threads_runs_all_launches() {
 fn launches_are_timed_and_tuned() {
     let dir = tempfile::tempdir().unwrap();
     let launches = write(dir.path(), "launches.kingpost", &format!("{LU}\nschedule\n{LAUNCHES}"));
-    for device in ["c", "opencl"] {
+    for device in of_run(["c", "opencl"], &[0]) {
         let (timed, _) = run(&["run", &launches, "--param", "n=30", "--device", device], 0);
         assert!(timed.contains("time (median)") && timed.contains("roofline"), "{timed}");
     }

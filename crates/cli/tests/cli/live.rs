@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use kingpost_sample::is_long_run;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -145,7 +146,10 @@ fn others_are_refused() {
     assert_eq!(live.raw(&format!("{head}\r\n")).0, 411);
     assert_eq!(live.raw(&format!("{head}Content-Length: 99999999\r\n\r\n")).0, 413);
     assert_eq!(live.raw(&format!("{head}Content-Length: -1\r\n\r\n")).0, 400);
-    assert_eq!(live.raw(&format!("{head}Content-Length: 9\r\n\r\n{{")).0, 408);
+    if is_long_run() {
+        // after five seconds
+        assert_eq!(live.raw(&format!("{head}Content-Length: 9\r\n\r\n{{")).0, 408);
+    }
     let (status, told) = live.post(&own, json, "{\"text\": 1}");
     assert!(status == 200 && told.contains("errors"), "{told}");
     // and goes on

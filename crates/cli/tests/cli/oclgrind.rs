@@ -10,7 +10,7 @@ use kingpost::kernels::Operator;
 use kingpost::runtime::oclgrind::{self, Finding, FindingKind};
 use kingpost::runtime::open;
 use kingpost::{Loaded, Mapping, Problem, Random, transform};
-use kingpost_sample::is_long_run;
+use kingpost_sample::of_run;
 use std::process::Command;
 
 /// What the child process plants.
@@ -28,13 +28,14 @@ fn findings(command: &mut Command) -> Vec<Finding> {
 
 #[test]
 fn actions_are_clean() {
-    for (operator, dim, cells) in [
+    let actions = [
         (Operator::Mass, "2", "5"),
         (Operator::Helmholtz, "3", "2"),
         (Operator::Laplace, "3", "2"),
         (Operator::Elasticity, "2", "5"),
         (Operator::Hyperelasticity, "2", "5"),
-    ] {
+    ];
+    for (operator, dim, cells) in of_run(actions, &[1, 4]) {
         // More than one work-group of 32 cells, the last one in part empty.
         let found = findings(Command::new(env!("CARGO_BIN_EXE_kingpost")).args([
             "run",
@@ -59,7 +60,7 @@ fn actions_are_clean() {
 #[test]
 fn solvers_are_clean() {
     let assemblies = ["lookup-table", "full", "partial", "rowwise"];
-    for assembly in assemblies.into_iter().take(if is_long_run() { 4 } else { 2 }) {
+    for assembly in of_run(assemblies, &[0]) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kingpost"));
         command.args(["solve", "poisson", "--dim", "2", "--cells", "3", "--device", "opencl"]);
         assert_eq!(findings(command.args(["--assembly", assembly])), [], "{assembly}");

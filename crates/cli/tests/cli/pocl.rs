@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use kingpost_sample::is_long_run;
+use kingpost_sample::of_run;
 use std::process::Command;
 
 /// Runs a program with a recipe by OpenCL and compares its results with the interpreter.
@@ -54,7 +54,7 @@ fn trees(number: usize, items: usize) -> (String, String) {
 
 #[test]
 fn sums_in_several_trees_are_right() {
-    for (number, items) in [(3, 16), (2, 64)].into_iter().take(if is_long_run() { 2 } else { 1 }) {
+    for (number, items) in [(3, 16), (2, 64)] {
         let (program, recipe) = trees(number, items);
         let name = format!("{number} trees of {items}");
         assert!(is_right(&name, &program, &recipe, &["--param", "n=1000"]), "{name}");
@@ -64,7 +64,7 @@ fn sums_in_several_trees_are_right() {
 /// A loop whose body is an inner loop, a barrier, a statement and another barrier.
 #[test]
 fn a_loop_that_begins_with_a_loop_compiles() {
-    for (items, turns) in [(2, 5), (4, 3)] {
+    for (items, turns) in of_run([(2, 5), (4, 3)], &[0]) {
         let (size, out) = (10 * items, items * turns);
         let program = format!(
             "kernel begins\narg b: i32[{out}] out\ntemp a: i32[{size}] local\n

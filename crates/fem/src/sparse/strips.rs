@@ -277,6 +277,7 @@ mod tests {
     use super::*;
     use crate::mesh::Mesh;
     use crate::sparse::CsrPart;
+    use kingpost_sample::is_long_run;
     use std::path::Path;
 
     /// The pattern of the vertices of simplices.
@@ -367,7 +368,8 @@ mod tests {
     fn an_unstructured_mesh_has_strips() {
         let bracket = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../meshes/bracket.msh"));
         let cells = cells_of(&Mesh::read_gmsh(bracket).unwrap());
-        let replacements = check(&cells, 1) as f64 / (4 * cells.len()) as f64;
+        let cells = &cells[..if is_long_run() { cells.len() } else { cells.len() / 4 }];
+        let replacements = check(cells, 1) as f64 / (4 * cells.len()) as f64;
         assert!(replacements < 1.6, "{replacements} replacements a cell");
     }
 

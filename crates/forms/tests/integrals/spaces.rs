@@ -9,7 +9,7 @@ use kingpost_forms::form::{
     FunctionSpace, Inputs, coefficient, coordinate, curl, div, ds, dx, grad, inner, split, test,
 };
 use kingpost_forms::lowering::{LoweringOptions, MeshForm, NumberedMesh, lower};
-use kingpost_sample::is_long_run;
+use kingpost_sample::{is_long_run, of_run};
 
 use crate::on_meshes::{interpreted, mesh, numbers};
 use CellShape::{Hexahedron, Prism, Pyramid, Quadrilateral, Tetrahedron, Triangle};
@@ -153,10 +153,11 @@ fn scalar_spaces_on_simplices() {
         let variants = [LagrangeVariant::GllIsaac, LagrangeVariant::GllWarped, LagrangeVariant::Equispaced];
         let taken = if cell == Triangle || is_long_run() { 3 } else { 1 };
         for variant in variants.into_iter().take(taken) {
-            check(&FunctionSpace::of(cell, ElementFamily::Lagrange(variant), 3));
+            let degree = if cell == Triangle || is_long_run() { 3 } else { 2 };
+            check(&FunctionSpace::of(cell, ElementFamily::Lagrange(variant), degree));
         }
         check(&FunctionSpace::of(cell, Bubble, cell.dim() + 1));
-        (0..3).for_each(|degree| check(&FunctionSpace::discontinuous(cell, degree)));
+        of_run(0..3, &[0]).into_iter().for_each(|degree| check(&FunctionSpace::discontinuous(cell, degree)));
         let legendre = ElementFamily::Lagrange(LagrangeVariant::Legendre);
         check(&FunctionSpace::discontinuous_of(cell, legendre, 2));
         check(&FunctionSpace::blocked(&FunctionSpace::discontinuous(cell, 1), 4));
@@ -185,9 +186,9 @@ fn squares_and_cubes() {
 
 #[test]
 fn prisms_and_pyramids() {
-    for cell in [Prism, Pyramid] {
-        check(&FunctionSpace::scalar(cell, 2));
-        check(&FunctionSpace::vector(cell, 1));
+    for (cell, few) in [(Prism, 0), (Pyramid, 1)] {
+        let spaces = [FunctionSpace::scalar(cell, 2), FunctionSpace::vector(cell, 1)];
+        of_run(&spaces, &[few]).into_iter().for_each(check);
         if is_long_run() {
             check(&FunctionSpace::scalar(cell, 1));
             (0..3).for_each(|degree| check(&FunctionSpace::discontinuous(cell, degree)));
@@ -228,9 +229,12 @@ fn the_order_of_the_axes_keeps_results() {
 fn mixed_spaces() {
     for cell in [Triangle, Tetrahedron] {
         let taylor_hood = [FunctionSpace::vector(cell, 2), FunctionSpace::scalar(cell, 1)];
-        check(&FunctionSpace::mixed(cell, taylor_hood));
         let bdm = FunctionSpace::of(cell, BrezziDouglasMarini, 2);
-        check(&FunctionSpace::mixed(cell, [FunctionSpace::discontinuous(cell, 1), bdm]));
+        let spaces = [
+            FunctionSpace::mixed(cell, taylor_hood),
+            FunctionSpace::mixed(cell, [FunctionSpace::discontinuous(cell, 1), bdm]),
+        ];
+        of_run(&spaces, &[usize::from(cell == Triangle)]).into_iter().for_each(check);
     }
 }
 

@@ -12,6 +12,7 @@ use kingpost_multigrid::{
     Precision, PreconditionedSolver, Relaxation, Start, Which,
 };
 use kingpost_runtime::{Backend, Device, open};
+use kingpost_sample::of_run;
 use kingpost_solve::GmresOptions;
 use nalgebra::{DMatrix, DVector, Matrix3};
 use std::f64::consts::PI;
@@ -111,7 +112,7 @@ fn inner_nodes(element: Element, cells: usize) -> Vec<usize> {
 #[test]
 fn residuals_equal_dense_ones() {
     for device in devices() {
-        for (dimension, degree, cells) in CASES {
+        for (dimension, degree, cells) in of_run(CASES, &[1, 4]) {
             let element = element(dimension, degree);
             let mesh = random_mesh(dimension, cells, 3 + degree as u64);
             let levels = Hierarchy::on(&*device, element, &mesh, HierarchyOptions::default()).unwrap();

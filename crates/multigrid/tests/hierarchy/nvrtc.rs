@@ -1,4 +1,4 @@
-//! Every kernel compiles for a card in both precisions, where NVRTC is installed.
+//! Every kernel compiles for a card, where NVRTC is installed: in a long run in both precisions, on squares and cubes.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -7,6 +7,7 @@ use kingpost_multigrid::schedules::{Structure, program};
 use kingpost_multigrid::{Dimension, Element, Precision};
 use kingpost_runtime::cuda::nvrtc;
 use kingpost_runtime::{Backend, Cache};
+use kingpost_sample::of_run;
 
 #[test]
 fn kernels_compile_for_a_card() {
@@ -24,11 +25,12 @@ fn kernels_compile_for_a_card() {
             Err(error) => panic!("{what}: {error}"),
         }
     };
-    for (dimension, degree) in [(Dimension::Two, 2), (Dimension::Three, 2)] {
-        let element = Element::new(dimension, degree).unwrap();
-        for (operation, precision) in
-            Operation::ALL.into_iter().flat_map(|o| [Precision::Double, Precision::Single].map(|p| (o, p)))
-        {
+    for (k, operation) in Operation::ALL.into_iter().enumerate() {
+        let cases = [Dimension::Two, Dimension::Three]
+            .into_iter()
+            .flat_map(|dimension| [Precision::Double, Precision::Single].map(|p| (dimension, p)));
+        for (dimension, precision) in of_run(cases, &[k % 4]) {
+            let element = Element::new(dimension, 2).unwrap();
             let structure = Structure::of((Backend::Cuda, "sm_90"), operation, element, precision);
             compile(operation, element, structure, precision);
         }

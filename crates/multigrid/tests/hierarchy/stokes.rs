@@ -12,7 +12,7 @@ use kingpost_multigrid::stokes::{
 use kingpost_multigrid::{Dimension, MultigridError, Precision};
 use kingpost_runtime::cuda::nvrtc;
 use kingpost_runtime::{Backend, Cache, Device, buffer_of, download_values, open, upload_values};
-use kingpost_sample::is_long_run;
+use kingpost_sample::of_run;
 use kingpost_solve::{GmresOptions, Operator, Queue};
 use std::f64::consts::PI;
 
@@ -83,7 +83,8 @@ fn prolongated_functions_are_the_same() {
 
 #[test]
 fn a_cycle_is_that_of_dense_matrices() {
-    for (dimension, degree) in [(Dimension::Two, 1), (Dimension::Two, 2), (Dimension::Three, 1)] {
+    let cases = [(Dimension::Two, 1), (Dimension::Two, 2), (Dimension::Three, 1)];
+    for (dimension, degree) in of_run(cases, &[1, 2]) {
         let axes = dimension.axes();
         let [coarse, fine] = [2, 4].map(|cells| Mesh { axes, m: degree + 1, cells });
         let (a, inverse, p) = (fine.matrix(), fine.patch_inverse(), prolongation(coarse));
@@ -205,7 +206,7 @@ fn errors_fall_with_the_order_of_the_elements_in_as_many_iterations() {
     // from 4 to 8 cells a side the pressure of cubes does not fall like h^2 yet
     let cases =
         [(2, 1, vec![8, 16, 32], 10, 1.9), (2, 2, vec![4, 8, 16], 6, 2.9), (3, 1, vec![4, 8], 7, 1.3)];
-    for (axes, degree, cells, most, least) in cases {
+    for (axes, degree, cells, most, least) in of_run(cases, &[1]) {
         let all: Vec<_> = cells
             .iter()
             .map(|cells| solved(&*device, Mesh { axes, m: degree + 1, cells: *cells }, Precision::Double))
@@ -269,7 +270,7 @@ fn a_fused_step_is_that_of_residuals_before_solutions() {
         (Dimension::Three, 1, 8, Precision::Single),
         (Dimension::Three, 2, 4, Precision::Double),
     ];
-    for (dimension, degree, cells, precision) in cases {
+    for (dimension, degree, cells, precision) in of_run(cases, &[0, 2, 3]) {
         let mesh = Mesh { axes: dimension.axes(), m: degree + 1, cells };
         let [b, start] = [random(mesh, 5), random(mesh, 9)];
         for device in devices() {
@@ -317,17 +318,15 @@ fn stokes_kernels_compile_for_a_card() {
         return;
     }
     let elements = [(Dimension::Two, 2), (Dimension::Three, 1), (Dimension::Three, 2)];
-    for (dimension, degree) in elements.into_iter().take(if is_long_run() { 3 } else { 2 }) {
-        for operation in StokesOperation::ALL {
-            for precision in [Precision::Double, Precision::Single] {
-                let program =
-                    program(operation, element(dimension, degree), precision, Backend::Cuda).unwrap();
-                let compiled =
-                    nvrtc::compile_for("sm_90", &program.entry, &program.source, &Cache::from_environment());
-                match compiled.map(|object| object.resources) {
-                    Ok(resources) => println!("{operation:?} {dimension:?} RT{degree}: {resources:?}"),
-                    Err(error) => panic!("{operation:?} {dimension:?} RT{degree}: {error}"),
-                }
+    for (k, operation) in StokesOperation::ALL.into_iter().enumerate() {
+        let cases = elements.into_iter().flat_map(|e| [Precision::Double, Precision::Single].map(|p| (e, p)));
+        for ((dimension, degree), precision) in of_run(cases, &[k % 4]) {
+            let program = program(operation, element(dimension, degree), precision, Backend::Cuda).unwrap();
+            let compiled =
+                nvrtc::compile_for("sm_90", &program.entry, &program.source, &Cache::from_environment());
+            match compiled.map(|object| object.resources) {
+                Ok(resources) => println!("{operation:?} {dimension:?} RT{degree}: {resources:?}"),
+                Err(error) => panic!("{operation:?} {dimension:?} RT{degree}: {error}"),
             }
         }
     }

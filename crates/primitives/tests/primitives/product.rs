@@ -89,10 +89,24 @@ fn sub_groups_multiply_fragments() {
 
 #[test]
 fn factors_may_be_transposed_and_sums_go_on() {
-    tiled(UPDATE, MATRIX);
     if is_long_run() {
+        tiled(UPDATE, MATRIX);
         tiled(UPDATE, LANES);
     }
+    // the parts are compared in the tests above
+    let before = kernel(UPDATE);
+    let after = steps().script(MATRIX).unwrap().apply(&before).unwrap().kernel().clone();
+    Analysis::of(&after).place().unwrap();
+    let result = |kernel: &Kernel| {
+        let numbers =
+            |seed: i32, n: i32| Value::F64((0..n).map(|k| f64::from((k * 37 + seed) % 101)).collect());
+        let factors = Memory::new().value("a", numbers(11, 256)).value("b", numbers(5, 256));
+        let mut memory = factors.value("c", numbers(3, 1024));
+        interpret(kernel, &mut memory).unwrap();
+        memory.get("c").unwrap().to_f64()
+    };
+    // sums of integers
+    assert_eq!(result(&after), result(&before));
 }
 
 /// The recipe holds the primitives alone.

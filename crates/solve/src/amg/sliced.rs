@@ -365,7 +365,7 @@ mod tests {
     use super::*;
     use crate::run;
     use kingpost_runtime::{buffer_of, download_values, open};
-    use kingpost_sample::Random;
+    use kingpost_sample::{Random, of_run};
 
     /// Rows of a number of blocks each, and of none.
     fn pattern(
@@ -475,7 +475,7 @@ mod tests {
     fn products_in_slices_update_vectors() {
         let mut random = Random::new();
         let (double, single) = (CycleNumbers::F64, CycleNumbers::F32);
-        for (name, (slice, lanes), numbers, size, blocks) in [
+        let cases = [
             ("c", (1, 1), double, (101, 101), ([1, 1], Scaling::Columns)),
             ("c", (32, 1), single, (101, 70), ([1, 1], Scaling::None)),
             ("opencl", (32, 1), double, (101, 101), ([1, 1], Scaling::Columns)),
@@ -484,7 +484,8 @@ mod tests {
             ("c", (32, 4), double, (61, 20), ([3, 6], Scaling::Rows)),
             ("opencl", (32, 32), double, (101, 101), ([1, 1], Scaling::Columns)),
             ("opencl", (1, 1), single, (61, 61), ([2, 2], Scaling::Columns)),
-        ] {
+        ];
+        for (name, (slice, lanes), numbers, size, blocks) in of_run(cases, &[1, 3, 4, 5]) {
             let device = &*open(name).unwrap();
             check((device, Layout { slice, lanes, numbers }), size, blocks, &mut random);
         }

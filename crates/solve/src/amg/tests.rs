@@ -6,7 +6,7 @@ use crate::texts::{compiled, text};
 use crate::{BlockCsrOperator, BlocksOfRows, Call, CsrOperator, run};
 use kingpost_fem::sparse::CsrPattern;
 use kingpost_runtime::{Origin, buffer_of, download_values, open, upload_values};
-use kingpost_sample::{Random, is_long_run, seed};
+use kingpost_sample::{Random, of_run, seed};
 use nalgebra::{DMatrix, DVector, DVectorView};
 
 /// Steps of Chebyshev's iteration before and after the coarser level.
@@ -154,7 +154,7 @@ fn a_cycle_of_two_levels_is_the_dense_one() {
     let (a, other) = (matrix.dense(), matrix.stiffened());
     let dense_other = other.dense();
     let (b, c) = (random(n, seed), random(n, seed.wrapping_add(7)));
-    for name in ["c", "opencl"] {
+    for name in of_run(["c", "opencl"], &[0]) {
         let device = &*open(name).unwrap();
         // of another matrix first, whose numbers are overwritten
         let (first, second) = (other.on(device), matrix.on(device));
@@ -207,7 +207,13 @@ fn springs(side: usize) -> (CsrPattern, Scalars, Unknowns) {
     let n = side.pow(3);
     let point = |node: usize| [node / side / side, node / side % side, node % side].map(|k| k as f64);
     let between = |a: usize, b: usize| DVector::from_fn(3, |axis, _| point(a)[axis] - point(b)[axis]);
-    let neighbours = |a: usize| (0..n).filter(move |b| between(a, *b).norm_squared() <= 2.0);
+    let neighbours = |a: usize| {
+        let (near, between) = (move |k: usize| k.saturating_sub(1)..side.min(k + 2), &between);
+        let columns =
+            near(a / side / side).flat_map(move |i| near(a / side % side).map(move |j| i * side + j));
+        let all = columns.flat_map(move |column| near(a % side).map(move |k| column * side + k));
+        all.filter(move |b| between(a, *b).norm_squared() <= 2.0)
+    };
     let (mut starts, mut columns) = (vec![0], Vec::new());
     for a in 0..n {
         columns.extend(neighbours(a).map(|b| b as i32));
@@ -327,7 +333,7 @@ fn levels_of_displacements_are_galerkin_s() {
     let (pattern, matrix, unknowns) = springs(11);
     let n = matrix.row_starts.len() - 1;
     let mut random = Random::new();
-    for name in ["c", "opencl"].into_iter().take(if is_long_run() { 2 } else { 1 }) {
+    for name in of_run(["c", "opencl"], &[0]) {
         let device = &*open(name).unwrap();
         let (rows, blocks) = (matrix.on(device), BlocksOfRows::new(device, &pattern).unwrap());
         run(device, &[blocks.take(&rows)]).unwrap();
@@ -510,10 +516,11 @@ fn rigid_motions_are_those_of_moved_points() {
 
 #[test]
 fn prepared_kernels_are_known_to_a_hierarchy() {
-    for (name, unknowns) in [
+    let cases = [
         ("c", Unknowns { components: 3, points: Vec::new(), dim: 3 }),
         ("opencl", Unknowns::of_components(1)),
-    ] {
+    ];
+    for (name, unknowns) in of_run(cases, &[0]) {
         let device = &*open(name).unwrap();
         let (first, width) = NearKernel::compiled(device, &unknowns).unwrap();
         assert_ne!(first.origin(), Origin::Memory);
