@@ -370,7 +370,9 @@ mod tests {
         let cells = cells_of(&Mesh::read_gmsh(bracket).unwrap());
         let cells = &cells[..if is_long_run() { cells.len() } else { cells.len() / 4 }];
         let replacements = check(cells, 1) as f64 / (4 * cells.len()) as f64;
-        assert!(replacements < 1.6, "{replacements} replacements a cell");
+        // a part has more vertices without cells on all sides
+        let most = if is_long_run() { 1.6 } else { 2.0 };
+        assert!(replacements < most, "{replacements} replacements a cell");
     }
 
     #[test]

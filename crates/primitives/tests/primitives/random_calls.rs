@@ -130,7 +130,7 @@ fn name(kernel: &Kernel, node: &Node) -> String {
 #[test]
 fn callees_do_what_the_program_does() {
     let (outlined, compared) = (Cell::new(0_u32), Cell::new(0_u32));
-    let mut runner = TestRunner::new(config(300));
+    let mut runner = TestRunner::new(config(900));
     let samples = SampleConfig { nests: 2, ..SampleConfig::default() };
     let result = runner.run(&arbitrary_kernel(samples), |Sample { kernel, memory }| {
         let statements: Vec<String> = kernel.body.iter().map(|n| name(&kernel, n)).collect();

@@ -114,7 +114,7 @@ fn result(kernel: &Kernel, memory: &Memory) -> Result<Memory, String> {
 fn blocks_mean_what_a_flag_means() {
     let (compared, flags) = (Cell::new(0), Cell::new(0));
     let strategy = (arbitrary_kernel(SampleConfig::default()), any::<[u8; 4]>());
-    let mut runner = proptest::test_runner::TestRunner::new(config(256));
+    let mut runner = proptest::test_runner::TestRunner::new(config(768));
     let ran = runner.run(&strategy, |(sample, [at, length, rest, which])| {
         let text = sample.kernel.to_string();
         let lines: Vec<&str> = text.lines().collect();
