@@ -70,6 +70,7 @@ fn results_are_those_of_the_reference() {
 
 fn check(found: &[f64], expected: &[f64], name: &str) {
     let error = RelativeError::between(found, expected);
+    println!("{name}: {error:?}");
     // 1e-12: sums of some hundred terms in f64
     assert!(error.is_within(1e-12), "{name}: {error:?}");
 }
@@ -104,7 +105,7 @@ fn compiles(arch: &str, hip: &Program, name: &str) {
 }
 
 /// The five operators at three degrees on tetrahedra, by the first mapping whose local memory a compute unit has; of
-/// 3-D P6 hyperelasticity none is.
+/// hyperelasticity beyond P4 none is.
 #[test]
 fn operators_of_high_degrees_are_right_and_compile() {
     let seed = Random::fresh_seed();
@@ -127,16 +128,12 @@ fn operators_of_high_degrees_are_right_and_compile() {
                 Some((mapping, kernel, hip))
             });
             let Some((mapping, kernel, hip)) = found else {
-                assert_eq!((operator, degree), (Operator::Hyperelasticity, 6));
+                assert!(operator == Operator::Hyperelasticity && degree > 4, "{operator} P{degree}");
                 continue;
             };
             let name = format!("{operator} 3-D P{degree}, {mapping}, seed {seed}");
             let expected = problem.reference().unwrap();
-            is_right(&problem, &expected, &kernel, &name);
-            // of components isl takes minutes to place what C keeps in local memory
-            if matches!(operator, Operator::Mass | Operator::Helmholtz | Operator::Laplace) {
-                is_right_in_c(&problem, &expected, &kernel, &name);
-            }
+            is_right_in_c(&problem, &expected, &kernel, &name);
             compiles("gfx942", &hip, &name);
         }
     }

@@ -135,3 +135,27 @@ fn what_is_written_in_each_iteration_hides_what_earlier_ones_wrote() {
     let between = [head, start, loops, low, read, high].concat();
     assert!(!is_read_later(&between, "low") && is_read_later(&between, "high"));
 }
+
+/// Elements whose places are quotients are told one by one: 24 in rounds of eight work-items, each
+/// where another layout has it.
+#[test]
+fn what_is_dealt_by_quotients_is_written_in_each_iteration() {
+    let text = "kernel k\nparam n: i32\narg a: f64[n, 24] in\narg y: f64[n, 3, 4, 2] out\n\
+                temp t: f64[3, 8]\n\nfor f in 0..3\n  for e in 0..8\n    first: t[f, e] = 0.0\nfor i in 0..n\n  \
+                for u in 0..3\n    for v in 0..8\n      high: t[u, v] = 1.0 if i <= 5\n  \
+                for c in 0..3\n    for l in 0..8\n      \
+                low: t[8*c + l - 3*floor_div(8*c + l, 3), \
+                4*floor_div(8*c + l, 12) + floor_div(8*c + l, 3) - 4*floor_div(8*c + l, 12)] = a[i, 8*c + l]\n  \
+                for p in 0..3\n    for q in 0..4\n      for h in 0..2\n        \
+                r: y[i, p, q, h] = t[p, q + 4*h]\n";
+    assert!(!is_read_later(text, "high"));
+    for (written, left) in [
+        ("for l in 0..8\n", "for l in 0..7\n"),
+        ("for c in 0..3\n", "for c in 1..3\n"),
+        ("= a[i, 8*c + l]", "= a[i, 8*c + l] if i <= 2"),
+        ("= a[i, 8*c + l]", "= a[i, 8*c + l] if l + c <= 8"),
+        ("floor_div(8*c + l, 3) - 4*", "floor_div(8*c + l, 4) - 4*"),
+    ] {
+        assert!(is_read_later(&text.replace(written, left), "high"), "{left}");
+    }
+}
