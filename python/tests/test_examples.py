@@ -4,12 +4,15 @@ import runpy
 from pathlib import Path
 
 import pytest
+from conftest import LONG
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "python" / "examples").glob("*.py"))
+# one that tunes, whose steps other tests have
+SLOW = ["05_tutorial"]
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [path for path in EXAMPLES if LONG or path.stem not in SLOW], ids=lambda path: path.stem)
 def test_examples_run(path, capsys):
     runpy.run_path(str(path))
     assert capsys.readouterr().out

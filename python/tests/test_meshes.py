@@ -17,6 +17,7 @@ import ufl
 from scipy.sparse.linalg import spsolve
 
 import kingpost
+from conftest import LONG
 from kingpost import meshes
 from kingpost.meshes import Cells, Mesh
 from kingpost.meshes.files import CELLS, _places
@@ -26,7 +27,7 @@ DATA = Path(__file__).resolve().parents[2] / "crates" / "fem" / "tests" / "data"
 EQUAL = 1e-12
 
 
-@pytest.fixture(scope="module", params=[1, 2])
+@pytest.fixture(scope="module", params=[1, 2] if LONG else [1])
 def solids(request: pytest.FixtureRequest) -> Mesh:
     """Prisms, hexahedra, pyramids and tetrahedra in the box [0, 3] x [0, 1] x [0, 1]."""
     return meshes.read(DATA / f"solids_{request.param}.msh")

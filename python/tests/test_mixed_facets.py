@@ -162,7 +162,7 @@ def penalty_method(mesh: Mesh, space: meshes.Space, k: Any, u: Any) -> Any:
 
 
 # four kinds of cells have kernels of many pairs to compile
-CASES = [(plane, 2, "c"), (joined, 2, "opencl"), *([(solids, 1, "c")] if LONG else [])]
+CASES = [(plane, 2, "c"), (joined, 1, "opencl"), *([(joined, 2, "opencl"), (solids, 1, "c")] if LONG else [])]
 
 
 @pytest.mark.parametrize(("make", "degree", "device"), CASES)
