@@ -183,7 +183,7 @@ def obligations() -> list:
     found = []
     folders = [ROOT / "crates" / crate / "src" for crate in ("steps", "transforms", "algebra")]
     for file in sorted(file for folder in folders for file in folder.rglob("*.rs")):
-        for name, says in re.findall(r'Obligation::new\(\s*"([a-z_.]+)",\s*"([^"]+)"', file.read_text()):
+        for name, says in re.findall(r'Obligation::new\(\s*"([a-z_.]+)",\s*"([^"]+)"', file.read_text().split("#[cfg(test)]")[0]):
             says = re.sub(r"\\\n\s*", "", says)  # a row of the table is a line
             found.append({"name": name, "condition": says, "file": str(file.relative_to(ROOT))})
     return found

@@ -3,10 +3,11 @@
 
 use crate::asked::Asked;
 use crate::model::{Machine, cycles};
-use kingpost_ir::{AxisTag, InameId, InsnId, Kernel, Node};
+use kingpost_ir::{AddressSpace, Affine, Assumption, AxisTag, Constraint, InameId, InsnId, Kernel, Node};
+use kingpost_ir::{VarKind, Variable};
 use kingpost_steps::tree::{insns_of, loop_body};
 use kingpost_steps::{Primitive, Refusal, Schedule, TransformError};
-use kingpost_transforms::primitives::Reschedule;
+use kingpost_transforms::primitives::{Reschedule, SetAddressSpace};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,6 +52,24 @@ impl<'a> Draft<'a> {
             asked: Arc::default(),
             next_pieces: None,
         }
+    }
+
+    /// The program as it is written, with temporaries that no target can declare in memory that is
+    /// passed.
+    ///
+    /// # Errors
+    /// A bug.
+    pub(crate) fn written(
+        kernel: &Kernel,
+        params: &'a BTreeMap<String, i64>,
+        machine: &'a Machine,
+    ) -> Tried<Self> {
+        let mut draft = Self::new(kernel, params, machine);
+        for var in kernel.vars.values().filter(|var| is_of_any_size(kernel, var)) {
+            let step = SetAddressSpace::new(&var.name, AddressSpace::Global);
+            draft.restart(&format!("`{}`, of any size, in memory", var.name), |d| d.make(step))?;
+        }
+        Ok(draft)
     }
 
     pub(crate) fn kernel(&self) -> &Kernel {
@@ -155,6 +174,28 @@ impl<'a> Draft<'a> {
     pub(crate) fn insns(&self, name: &str) -> Vec<InsnId> {
         insns_of(self.body(name))
     }
+}
+
+/// Whether a private temporary has as many elements as parameters say, and nothing else bounds them.
+fn is_of_any_size(kernel: &Kernel, var: &Variable) -> bool {
+    matches!(var.kind, VarKind::Temporary)
+        && var.space == AddressSpace::Private
+        && !var.shape.iter().all(|extent| is_bounded(kernel, extent))
+}
+
+/// Whether assumptions bound each parameter of an extent by a constant, as code that declares private
+/// memory needs it.
+fn is_bounded(kernel: &Kernel, extent: &Affine) -> bool {
+    extent.terms().iter().all(|(atom, c)| {
+        kernel.assumptions.iter().any(|assumption| {
+            let Assumption::Params(constraint) = assumption else { return false };
+            let of_it_alone = |e: &Affine| e.terms().len() == 1 && e.coefficient(atom) != 0;
+            match constraint {
+                Constraint::NonNegative(e) => of_it_alone(e) && e.coefficient(atom).signum() == -c.signum(),
+                Constraint::Zero(e) => of_it_alone(e),
+            }
+        })
+    })
 }
 
 /// What steps made, or why they were refused.

@@ -167,7 +167,7 @@ pub fn propose(
     params: &BTreeMap<String, i64>,
     machine: &Machine,
 ) -> Result<Vec<Proposal>, TransformError> {
-    let written = Draft::new(kernel, params, machine);
+    let written = Draft::written(kernel, params, machine)?;
     let mut start = written.clone();
     start.realise_sums()?;
     let mut drafts = vec![("as written".to_owned(), written), ("sums in loops".to_owned(), start.clone())];

@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used)] // what a failed test does
 use crate::{Machine, Proposal, propose};
 use kingpost_interp::{Memory, interpret};
-use kingpost_ir::Kernel;
 use kingpost_ir::text::parse;
+use kingpost_ir::{AddressSpace, Kernel};
 use std::collections::BTreeMap;
 
 /// Proposals for large sizes, each of which computes the same at a small one, where most tiles are
@@ -251,6 +251,24 @@ fn rows_come_before_columns_that_fit() {
     );
     let text = found.iter().find(|p| p.name == "rows, tiles, registers 4 by 4").unwrap().text(false);
     assert!(text.contains("interchange_inames(j, inner: k)"), "{text}");
+}
+
+/// What no target can declare lies in memory in every proposal; what an assumption bounds stays private.
+#[test]
+fn temporaries_of_any_size_lie_in_memory() {
+    let space = |assumption: &str| {
+        let text = format!(
+            "kernel heat\nparam n: i32\nparam m: i32\narg u: f64[n] inout\ntemp v: f64[n]\n{assumption}\n\
+             for t in 0..m\n  for i in 1..n - 1\n    s: v[i] = u[i - 1] + u[i + 1]\n  \
+             for i2 in 1..n - 1\n    r: u[i2] = 0.25*v[i2]\n"
+        );
+        let found = proposals(&text, &[("n", 2000, 11), ("m", 100, 3)], &[("u", 11)]);
+        assert!(found.len() > 3, "{}", found.len());
+        let space_of = |p: &Proposal| p.kernel.var("v").map(|v| p.kernel.vars[v].space);
+        found.iter().map(space_of).collect::<Vec<_>>()
+    };
+    assert!(space("").iter().all(|found| *found == Some(AddressSpace::Global)));
+    assert!(space("assume n <= 4000\n").contains(&Some(AddressSpace::Private)));
 }
 
 /// Full blocks are held, those at both edges are not; the sums start elsewhere.

@@ -53,7 +53,7 @@ pub enum CodegenError {
     )]
     BoundBehindPointer { iname: String, var: String },
     #[error(
-        "the shape of `{var}` is not constant but `{extent}`; fix the parameter, or assume a bound of it, so that {space} memory can be declared"
+        "the shape of `{var}` is not constant but `{extent}`, which {space} memory has to be; declare it `global`, or fix the parameter or assume a bound of it"
     )]
     ShapeNotConstant { var: String, extent: String, space: &'static str },
     #[error(

@@ -27,12 +27,15 @@ impl Interpolation {
             let found = self.weights.len();
             return Err(SolveError::Length { what: "weights of the interpolation", found, needed: entries });
         }
-        let ends = self.row_starts.first() == Some(&0) && self.row_starts.last() == Some(&(entries as i32));
+        // more weights than `i32` counts have no last row
+        let last = i32::try_from(entries);
+        let ends =
+            self.row_starts.first() == Some(&0) && self.row_starts.last().is_some_and(|end| last == Ok(*end));
         if !ends || !self.row_starts.is_sorted() {
             let found = self.row_starts.last().map_or(0, |last| *last as usize);
             return Err(SolveError::Length { what: "rows of the interpolation", found, needed: entries });
         }
-        match self.columns.iter().find(|column| !(0..coarse as i32).contains(*column)) {
+        match self.columns.iter().find(|column| !usize::try_from(**column).is_ok_and(|k| k < coarse)) {
             Some(column) => Err(SolveError::NoCoarse { column: *column, coarse }),
             None => Ok(rows),
         }

@@ -133,7 +133,7 @@ pub fn propose_for_card(
     params: &BTreeMap<String, i64>,
 ) -> Result<Vec<Proposal>, TransformError> {
     let machine = Machine::default();
-    let mut plain = Draft::new(kernel, params, &machine);
+    let mut plain = Draft::written(kernel, params, &machine)?;
     // diagonals are for what has no parallel loops as it stands
     let launches = plain.clone().spread(Cutting::of_loops(true))?;
     let is_parallel = launches.iter().all(|launch| launch.covers.len() > 1);

@@ -228,7 +228,7 @@ fn text_that_is_wrong() {
 15:6: `n` is not a callee
 17:5: a call in a call; write what the inner one does
 2:1: callee `c`: `t` is no argument; pass it as one
-4:6: the variable `z` is not known
+4:6: the variable `z` is not known; a new value is `let z = ...`; arrays are declared: `temp z: f64[n]`
 5:3: a callee in a callee; declare each at the left margin
 5:11: a brace without a partner in the code; write `{{` and `}}` for braces, `{x[0]}` for an argument
 6:11: `{y[i]}` in the code: the name `i` is not known

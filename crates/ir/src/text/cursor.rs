@@ -1,6 +1,7 @@
 //! A position among the tokens of one statement.
 
 use super::error::{Fail, fail, fail_help};
+use super::foreign;
 use super::lex::{Kind, Span, Token};
 
 /// Reads the tokens of one statement from left to right.
@@ -99,7 +100,15 @@ impl<'t, 's> Cursor<'t, 's> {
 
     /// An error: something else is here than what is needed.
     pub fn expected(&self, needed: &str) -> Fail {
-        fail(self.span(), format!("expected {needed}, found {}", self.found()))
+        let mut error = fail(self.span(), format!("expected {needed}, found {}", self.found()));
+        error.help = self.advice().map(Into::into);
+        error
+    }
+
+    /// What is said here where another language has what is next.
+    fn advice(&self) -> Option<&'static str> {
+        let before = self.at.checked_sub(1).and_then(|k| self.tokens.get(k)).map(|t| &t.kind);
+        foreign::advice(before, self.peek(), self.peek_second())
     }
 
     /// Checks that nothing is left.
@@ -108,7 +117,8 @@ impl<'t, 's> Cursor<'t, 's> {
             None => Ok(()),
             Some(Kind::Name(_) | Kind::Int(_) | Kind::Real(_)) | Some(Kind::Symbol("(" | "[")) => {
                 let message = format!("expected an operator or the end of {after}, found {}", self.found());
-                Err(fail_help(self.span(), message, "products are written with `*`; one statement a line"))
+                let help = "products are written with `*`; one statement a line";
+                Err(fail_help(self.span(), message, self.advice().unwrap_or(help)))
             }
             Some(_) => Err(self.expected(&format!("the end of {after}"))),
         }

@@ -208,7 +208,14 @@ impl<'s> Parser<'s> {
     /// Reads `name` or `name[index, ...]`; the depth is that of the whole access.
     pub(super) fn access(&mut self, c: &mut Cursor<'_, 's>) -> Result<(Access, Depth)> {
         let (name, span) = c.expect_word("the name of a variable")?;
-        let var = self.variable(name, span)?;
+        let var = self.variable(name, span).map_err(|mut error| {
+            if c.is_symbol("=") && error.help.is_none() {
+                error.help = Some(format!(
+                    "a new value is `let {name} = ...`; arrays are declared: `temp {name}: f64[n]`"
+                ));
+            }
+            error
+        })?;
         let (mut index, mut depth) = (Vec::new(), Depth::NONE);
         if c.take_symbol("[") {
             c.depth += 1;
@@ -344,6 +351,7 @@ impl<'s> Parser<'s> {
         let around = self.names.scope.len();
         let mut inames = Vec::new();
         while !c.take_symbol(":") {
+            self.check_loop(c)?;
             let (iname, condition) = self.loop_header(c)?;
             if condition.is_some() {
                 let help = "write a `for` with `while` and an update";
@@ -359,6 +367,20 @@ impl<'s> Parser<'s> {
         self.names.scope.truncate(around);
         check_depth(body.depth.inside(), c.last_span())?;
         Ok(Parsed { expr: Expr::reduce(op, inames, body.expr), depth: body.depth.inside() })
+    }
+
+    /// Checks that no variable stands where a reduction has a loop.
+    fn check_loop(&self, c: &Cursor<'_, 's>) -> Result<()> {
+        match c.peek() {
+            Some(Kind::Name(name))
+                if matches!(self.names.get(name), Some(Entity::Var(_)))
+                    && !matches!(c.peek_second(), Some(Kind::Name("in" | "where"))) =>
+            {
+                let help = "loops come first, and `:` before what is reduced: `sum(k in 0..n: x[k])`";
+                Err(fail_help(c.span(), format!("expected a loop, found the variable `{name}`"), help))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -152,7 +152,7 @@ fn quoted(input: &mut Input<'_>) -> winnow::Result<String, ()> {
     delimited('"', repeat(0.., alt((plain, escape))), '"').parse_next(input)
 }
 
-/// Bytes of the text that is no token: a word, a string up to the end of the line, or one
+/// Bytes of the text that is no token: a word, a string up to the end of the line, `&&`, `||`, or one
 /// character.
 fn unknown(rest: &str) -> usize {
     let word = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
@@ -165,6 +165,13 @@ fn unknown(rest: &str) -> usize {
         Some(c) if word(c) => {
             let end = rest.find(|c| !word(c)).unwrap_or(rest.len());
             rest[..end].find("..").unwrap_or(end)
+        }
+        Some(c @ ('&' | '|')) => {
+            if rest[1..].starts_with(c) {
+                2
+            } else {
+                1
+            }
         }
         Some(c) => c.len_utf8(),
         None => 0,
@@ -187,5 +194,22 @@ fn describe(text: &str, start: usize) -> Fail {
         let help = "backquotes are for names that are keywords: `` `in` ``";
         return fail_help(span, "this is no name in backquotes", help);
     }
-    fail(span, format!("`{text}` has no meaning here"))
+    let mut error = fail(span, format!("`{text}` has no meaning here"));
+    error.help = other_operator(text).map(Into::into);
+    error
+}
+
+/// How operators of other languages are written here.
+fn other_operator(text: &str) -> Option<&'static str> {
+    match text {
+        "%" => Some("`x mod y` has the sign of `y`, `trunc_rem(x, y)` is C's"),
+        "&&" => Some("write `and`"),
+        "||" => Some("write `or`"),
+        "!" => Some("write `not`"),
+        "&" | "|" | "~" => {
+            Some("operations on bits are `bit_and(x, y)`, `bit_or`, `bit_xor` and `bit_not(x)`")
+        }
+        "^" => Some("powers are `pow(x, 2.0)`, exclusive ors of bits `bit_xor(x, y)`"),
+        _ => None,
+    }
 }

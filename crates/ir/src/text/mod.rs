@@ -65,6 +65,7 @@ mod declaration;
 mod error;
 mod expression;
 mod extents;
+mod foreign;
 mod format;
 mod functions;
 mod guards;

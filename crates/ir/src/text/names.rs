@@ -1,6 +1,7 @@
 //! The names of a text and what they stand for.
 
 use super::error::{Fail, fail, fail_help, suggestion};
+use super::foreign;
 use super::lex::Span;
 use crate::expr::MathFn;
 use crate::functions::ExternalFn;
@@ -126,6 +127,7 @@ impl<'s> NameTable<'s> {
         let functions = MathFn::ALL.iter().map(|f| f.name());
         let mut error = fail(span, format!("{what} `{name}` is not known"));
         error.help = suggestion(name, known.chain(functions).chain(KEYWORDS.iter().copied()));
+        error.help = error.help.or_else(|| foreign::name(name).map(Into::into));
         error
     }
 }

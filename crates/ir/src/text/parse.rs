@@ -3,6 +3,7 @@
 use super::attributes::attributes;
 use super::cursor::{Cursor, label};
 use super::error::{Fail, ParseError, ParseErrors, fail, fail_help, suggestion};
+use super::foreign;
 use super::lex::{Kind, Span, tokens};
 use super::line::{Line, lines};
 use super::made::{Branches, Made};
@@ -476,7 +477,9 @@ fn not_a_statement(c: &Cursor<'_, '_>) -> Fail {
         "let", "function",
     ];
     let found = match c.peek() {
-        Some(Kind::Name(word)) => suggestion(word, words),
+        Some(Kind::Name(word)) => {
+            suggestion(word, words).or_else(|| foreign::statement(word).map(Into::into))
+        }
         _ => None,
     };
     let help = "an instruction is `y[i] = x[i]`, or with a name `s: y[i] = x[i]`".to_owned();
@@ -514,7 +517,7 @@ fn write_op(c: &mut Cursor<'_, '_>) -> Result<(WriteOp, Option<Change>), Fail> {
             error.help = match found {
                 Some(Kind::Symbol("==")) => Some("`==` compares; write `=` to store".into()),
                 Some(Kind::Symbol(":=")) => Some("`:=` is for rules; write `=` to store".into()),
-                _ => None,
+                _ => error.help,
             };
             return Err(error);
         }

@@ -443,3 +443,40 @@ fn displayed_in_one_line_each() {
 5:6: expected `=`, `+=`, `-=`, `*=`, `/=`, `min=`, `max=`, `or=` or `and=`, found `==`; `==` compares; write `=` to store
 "#);
 }
+
+/// What other languages write is told from what is meant here.
+#[test]
+fn what_other_languages_write_is_advised_on() {
+    let cases = [
+        ("x[i] = x[i]**2", "help: powers are `pow(x, 2.0)`"),
+        ("x[i] = x[i]^2", "help: powers are `pow(x, 2.0)`"),
+        ("x[i] = x[i] % 2", "help: `x mod y` has the sign of `y`"),
+        ("x[i] = x[i] > 0 ? x[i] : 0", "help: write `select(condition, x, y)`"),
+        ("x[i] = 2 if x[i] > 0 else 1", "help: write `select(condition, x, y)`"),
+        ("x[i] = x[i] + (2 if i > 0 else 1)", "help: write `select(condition, x, y)`"),
+        ("x[i] = 1 if i > 0 && i < 5", "help: write `and`"),
+        ("x[i] = 1 if i > 0 || i < 5", "help: write `or`"),
+        ("x[i] = 1 if !(i > 0)", "help: write `not`"),
+        ("x[i] = dof[i] & 1", "help: operations on bits are"),
+        ("x[i] = dof[i] << 1", "help: shifts are `shl(x, n)`"),
+        ("x[i] = dof[i] >> 1", "help: shifts are `shl(x, n)`"),
+        ("x[i] = 1;", "help: statements end with their lines"),
+        ("x[i][0] = 1", "help: all indices stand in one pair"),
+        ("x[:] = 1", "help: one element is computed at a time"),
+        ("x[i] = .5", "help: reals start with a digit"),
+        ("x[i] = (double) i", "help: a conversion is `f64(x)`"),
+        ("t = x[i]", "help: a new value is `let t = ...`"),
+        ("x[i] = sum(k in 0..n, x[k])", "help: loops come first"),
+        ("x[i] = sum(x[k] for k in 0..n)", "help: loops come first"),
+        ("while i < n", "help: a loop that may end early is"),
+        ("double t", "help: write `let x = ...` for a value"),
+        ("for j in 0..=n", "help: the last value comes before the upper bound"),
+        ("for j in 0..n step 2", "help: loops take all integers"),
+        ("for (int j = 0; j < n; j++)", "help: write `for i in 0..n`"),
+    ];
+    for (statement, help) in cases {
+        let found = insn(statement);
+        let first = found.split("\n\n").next().unwrap_or_default();
+        assert!(first.contains(help), "{statement}\n{found}");
+    }
+}
