@@ -23,6 +23,9 @@ const ARCH: &str = "gfx942";
 /// Instances of a program that the interpreter runs in a second or so.
 const STEPS: u64 = 3_000_000;
 
+/// Elements of an array of such a program.
+const LARGEST: usize = 1 << 20;
+
 /// The line of a kernel with its expected results.
 fn line(kernel: &Kernel, memory: &Memory, expected: &Memory, tolerance: f64) -> Result<String, String> {
     let program =
@@ -92,9 +95,6 @@ fn memory_of(kernel: &Kernel, size: i64) -> Option<Memory> {
     }
     let names: Vec<String> = kernel.vars.values().map(|v| v.name.clone()).collect();
     for var in kernel.vars.values() {
-        if !matches!(var.kind, VarKind::Argument(Direction::In | Direction::InOut)) {
-            continue;
-        }
         let extent = |e: &Affine| {
             e.eval(&mut |atom| match atom {
                 Atom::Var(v) => memory.get_param(&names[v.index()]),
@@ -102,6 +102,12 @@ fn memory_of(kernel: &Kernel, size: i64) -> Option<Memory> {
             })
         };
         let len = usize::try_from(var.shape.iter().map(extent).product::<Option<i64>>()?).ok()?;
+        if len > LARGEST {
+            return None;
+        }
+        if !matches!(var.kind, VarKind::Argument(Direction::In | Direction::InOut)) {
+            continue;
+        }
         if matches!(var.ty, ScalarType::Record(_)) {
             return None;
         }
