@@ -16,8 +16,9 @@ pub(super) fn advice(
         Some(Kind::Symbol("[")) if symbol(before, "]") => {
             Some("all indices stand in one pair of brackets: `x[i, j]`")
         }
-        Some(Kind::Symbol("<")) if symbol(before, "<") => Some("shifts are `shl(x, n)` and `shr(x, n)`"),
-        Some(Kind::Symbol(">")) if symbol(before, ">") => Some("shifts are `shl(x, n)` and `shr(x, n)`"),
+        Some(Kind::Symbol(s @ ("<" | ">"))) if symbol(before, s) => {
+            Some("shifts are `shl(x, n)`, `shr(x, n)`")
+        }
         Some(Kind::Symbol("=")) if symbol(before, "..") => {
             Some("the last value comes before the upper bound: `0..n + 1`")
         }
@@ -35,24 +36,13 @@ pub(super) fn advice(
     }
 }
 
-/// Advice on a word that begins no statement.
-pub(super) fn statement(word: &str) -> Option<&'static str> {
+/// Advice on a word that begins no statement, or that nothing is named by.
+pub(super) fn word(word: &str) -> Option<&'static str> {
     match word {
         "while" => Some("a loop that may end early is `for k in 0..n while condition`"),
-        "int" | "long" | "float" | "double" => {
-            Some("write `let x = ...` for a value, `temp x: f64[n]` for an array")
-        }
-        _ => None,
-    }
-}
-
-/// Advice on a name that nothing has.
-pub(super) fn name(word: &str) -> Option<&'static str> {
-    match word {
         "double" | "float" | "int" | "long" => {
-            Some("a conversion is `f64(x)`, `f32(x)`, `i32(x)` or `i64(x)`")
+            Some("write `let x = ...` for a value, `f64(x)` to convert one")
         }
-        "True" | "False" => Some("write `true` or `false`"),
         _ => None,
     }
 }

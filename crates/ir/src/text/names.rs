@@ -127,7 +127,7 @@ impl<'s> NameTable<'s> {
         let functions = MathFn::ALL.iter().map(|f| f.name());
         let mut error = fail(span, format!("{what} `{name}` is not known"));
         error.help = suggestion(name, known.chain(functions).chain(KEYWORDS.iter().copied()));
-        error.help = error.help.or_else(|| foreign::name(name).map(Into::into));
+        error.help = error.help.or_else(|| foreign::word(name).map(Into::into));
         error
     }
 }

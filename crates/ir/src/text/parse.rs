@@ -477,9 +477,7 @@ fn not_a_statement(c: &Cursor<'_, '_>) -> Fail {
         "let", "function",
     ];
     let found = match c.peek() {
-        Some(Kind::Name(word)) => {
-            suggestion(word, words).or_else(|| foreign::statement(word).map(Into::into))
-        }
+        Some(Kind::Name(word)) => suggestion(word, words).or_else(|| foreign::word(word).map(Into::into)),
         _ => None,
     };
     let help = "an instruction is `y[i] = x[i]`, or with a name `s: y[i] = x[i]`".to_owned();

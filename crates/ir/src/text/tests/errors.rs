@@ -464,7 +464,7 @@ fn what_other_languages_write_is_advised_on() {
         ("x[i][0] = 1", "help: all indices stand in one pair"),
         ("x[:] = 1", "help: one element is computed at a time"),
         ("x[i] = .5", "help: reals start with a digit"),
-        ("x[i] = (double) i", "help: a conversion is `f64(x)`"),
+        ("x[i] = (double) i", "help: write `let x = ...` for a value"),
         ("t = x[i]", "help: a new value is `let t = ...`"),
         ("x[i] = sum(k in 0..n, x[k])", "help: loops come first"),
         ("x[i] = sum(x[k] for k in 0..n)", "help: loops come first"),
