@@ -55,7 +55,7 @@ impl OpenClMemory {
 }
 
 /// The context of a device; a processor has one for the process, because pocl 3.1 reads its library of functions for
-/// each, which takes 0.7 s of the 0.9 s that the first program takes (AMD EPYC, 2026-11-30).
+/// each, which takes 0.7 s of the 0.9 s that the first program takes (Intel Xeon, 2026-11-30).
 fn context_of(device: &opencl3::device::Device) -> Result<Arc<Context>, ClError> {
     static OF_PROCESSORS: Mutex<Vec<(usize, Arc<Context>)>> = Mutex::new(Vec::new());
     if device.dev_type()? & CL_DEVICE_TYPE_CPU == 0 {
