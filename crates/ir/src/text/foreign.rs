@@ -19,18 +19,14 @@ pub(super) fn advice(
         Some(Kind::Symbol(s @ ("<" | ">"))) if symbol(before, s) => {
             Some("shifts are `shl(x, n)`, `shr(x, n)`")
         }
-        Some(Kind::Symbol("=")) if symbol(before, "..") => {
-            Some("the last value comes before the upper bound: `0..n + 1`")
-        }
+        Some(Kind::Symbol("=")) if symbol(before, "..") => Some("write `0..n + 1`"),
         Some(Kind::Symbol(".")) if matches!(next, Some(Kind::Int(_))) => {
             Some("reals start with a digit: `0.5`")
         }
         Some(Kind::Symbol(".." | ":")) if symbol(before, "[") || symbol(before, ",") => {
             Some("one element is computed at a time: write a loop around it")
         }
-        Some(Kind::Name("step" | "by")) => {
-            Some("loops take all integers: `for k in 0..ceil(n/2)` with `2*k` inside")
-        }
+        Some(Kind::Name("step" | "by")) => Some("loops take all integers: `0..ceil(n/2)` with `2*k` inside"),
         Some(Kind::Symbol("(")) if matches!(before, Some(Kind::Name("for"))) => Some("write `for i in 0..n`"),
         _ => None,
     }

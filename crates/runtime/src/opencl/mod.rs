@@ -56,10 +56,11 @@ impl OpenClMemory {
 
 /// The context of a device; a processor has one for the process, because pocl 3.1 reads its library of functions for
 /// each, which takes 0.7 s of the 0.9 s that the first program takes (Intel Xeon, 2026-11-30).
-fn context_of(device: &opencl3::device::Device) -> Result<Arc<Context>, ClError> {
+fn context_of(device: &opencl3::device::Device, driver: &str) -> Result<Arc<Context>, ClError> {
     static OF_PROCESSORS: Mutex<Vec<(usize, Arc<Context>)>> = Mutex::new(Vec::new());
-    if device.dev_type()? & CL_DEVICE_TYPE_CPU == 0 {
-        return Context::from_device(device).map(Arc::new); // a fault of a card may leave it unusable
+    // a fault of a card may leave it unusable, and Oclgrind ends with its contexts
+    if device.dev_type()? & CL_DEVICE_TYPE_CPU == 0 || driver.contains("Oclgrind") {
+        return Context::from_device(device).map(Arc::new);
     }
     let mut known = OF_PROCESSORS.lock().unwrap_or_else(PoisonError::into_inner);
     let id = device.id() as usize;
@@ -77,7 +78,7 @@ impl OpenClDriver {
         let (Found { device, listed, .. }, info) = enumerate::nth(index)?;
         let name = info.name.clone();
         let failed = |call, e: ClError| driver_error(&name, call, e);
-        let context = context_of(&device).map_err(|e| failed("clCreateContext", e))?;
+        let context = context_of(&device, &info.driver).map_err(|e| failed("clCreateContext", e))?;
         // SAFETY: the device is the one the context was made for.
         let queue = unsafe { CommandQueue::create(&context, device.id(), CL_QUEUE_PROFILING_ENABLE) }
             .map_err(|e| failed("clCreateCommandQueue", e))?;

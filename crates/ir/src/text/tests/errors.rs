@@ -470,7 +470,7 @@ fn what_other_languages_write_is_advised_on() {
         ("x[i] = sum(x[k] for k in 0..n)", "help: loops come first"),
         ("while i < n", "help: a loop that may end early is"),
         ("double t", "help: write `let x = ...` for a value"),
-        ("for j in 0..=n", "help: the last value comes before the upper bound"),
+        ("for j in 0..=n", "help: write `0..n + 1`"),
         ("for j in 0..n step 2", "help: loops take all integers"),
         ("for (int j = 0; j < n; j++)", "help: write `for i in 0..n`"),
     ];
