@@ -62,11 +62,6 @@ pub use seed::{Random, config, is_long_run, of_run, seed};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// The allocator of the command line, in every test that draws: glibc's takes a fifth of the time of proofs and steps
-/// (two cores of a shared server, 2026-11-30).
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Random kernels; see the head of this crate.
 pub fn arbitrary_kernel(config: SampleConfig) -> impl Strategy<Value = Sample> {
     plan::arbitrary_plan(config).prop_map(move |plan| sample(&plan, config))
