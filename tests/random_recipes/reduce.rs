@@ -116,9 +116,9 @@ pub struct Journal {
 
 impl Journal {
     pub fn open(path: &Path) -> Self {
-        let known = std::fs::read(path).unwrap_or_default().into_iter();
         let file = OpenOptions::new().append(true).create(true).open(path).unwrap();
-        Self { known: RefCell::new(known), file: RefCell::new(file) }
+        let known = std::fs::read(path).unwrap();
+        Self { known: RefCell::new(known.into_iter()), file: RefCell::new(file) }
     }
 
     fn write(&self, answer: u8) {

@@ -40,9 +40,9 @@ impl Question for Written {
 }
 
 impl Written {
-    /// Whether each element that is read is written before in the iteration of the loops around both,
-    /// element by element; `None` if that is not known. Fragments lie by quotients of quotients, which isl takes
-    /// minutes for.
+    /// Whether each element that is read is written before in the iteration of the loops around
+    /// both, element by element; `None` if that is not known. Fragments lie by quotients of
+    /// quotients, which isl takes minutes for.
     ///
     /// Formula: `{ g(j) : j in reads }` is in the union of `{ f(i) : i in writes }`, loops around both
     /// that these mention among their values.

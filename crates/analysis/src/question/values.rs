@@ -44,9 +44,9 @@ pub(crate) fn values(instances: &Instances, of: &[Linear]) -> Option<BTreeSet<Ve
 }
 
 impl Pairs {
-    /// Values at the source and at the sink that are equal exactly where a pair is in one iteration of the loops
-    /// around both, so that a sink is in a pair if [`values`] of the source has what it has. `None` if constraints at
-    /// the source do not tell that.
+    /// Values at the source and at the sink that are equal exactly where a pair is in one iteration
+    /// of the loops around both, so that a sink is in a pair if [`values`] of the source has what it
+    /// has. `None` if constraints at the source do not tell that.
     pub(super) fn as_written(&self) -> Option<(Vec<Linear>, Vec<Linear>)> {
         let [source, sink] = &self.ends;
         if !self.span.textual || sink.reductions > 0 {

@@ -201,7 +201,8 @@ impl Beginning {
     }
 }
 
-/// A draft in launches, which have more axes if they are `wide`: one of each shape and of each kind of tiles.
+/// A draft in launches, which have more axes if they are `wide`: one of each shape and of each kind
+/// of tiles.
 fn in_launches<'a>(name: &str, mut draft: Draft<'a>, wide: bool) -> Tried<Mapped<'a>> {
     let mut mapped = Mapped::default();
     let launches = draft.spread(Cutting::of_loops(wide))?;

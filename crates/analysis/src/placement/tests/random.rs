@@ -135,9 +135,9 @@ impl<'a> Launch<'a> {
         })
     }
 
-    /// Whether two work-items write the same value to the same element in one iteration of the loops around: no
-    /// expression mentions their loop, and what they read was written by the same instances, or by some that
-    /// write the same value.
+    /// Whether two work-items write the same value to the same element in one iteration of the loops
+    /// around: no expression mentions their loop, and what they read was written by the same
+    /// instances, or by some that write the same value.
     fn repeats(&self, trace: &Trace, a: &Event, b: &Event) -> bool {
         let insn = &self.kernel.insns[a.insn];
         let alike = |(tag, p, q, l): (AxisTag, i64, i64, InameId)| {
