@@ -181,6 +181,9 @@ template <class To, class From> To bits(From value) {
 #define __int_as_float(x) on_host::bits<float>(int(x))
 #define __uint_as_float(x) on_host::bits<float>(unsigned(x))
 #define __float_as_uint(x) on_host::bits<unsigned>(float(x))
+#define __float_as_int(x) on_host::bits<int>(float(x))
+#define __double_as_longlong(x) on_host::bits<long long>(double(x))
+#define __longlong_as_double(x) on_host::bits<double>((long long)(x))
 
 inline on_host::Four __builtin_amdgcn_mfma_f64_16x16x4f64(double a, double b, on_host::Four c, int, int, int) {
     const on_host::Factors all(a, b);
